@@ -1,0 +1,41 @@
+# Two commands are all a newcomer needs, and each sets up everything by itself:
+#
+#   make demo     see Harken at work
+#   make test     run the whole test suite
+#
+# For contributors: `make check` (lint, types, import rules) and `make lock` (renew the pinned versions).
+
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test check lock clean
+
+demo: $(READY)
+	@$(BIN)/harken demo
+
+test: $(READY)
+	$(BIN)/pytest -n 2
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 -m kernel
+
+check: $(READY)
+	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+lock: $(READY)
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --extra dev --generate-hashes --no-header --no-annotate \
+		--python-version 3.11 --quiet --output-file requirements.lock
+
+clean:
+	rm -rf $(VENV) .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+
+$(READY): requirements.lock pyproject.toml
+	@echo "Setting up $(VENV) from requirements.lock (once) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@

@@ -1,0 +1,226 @@
+"""Every error Harken raises, under one root.
+
+Leaves also inherit the natural builtin, so `except ValueError` keeps working in code that does not
+know Harken. Facts are fields, not only words, so that programs (a reject table, an HTTP response, an
+editor) can use them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where in a text something is: line and column count from 1, offset from 0."""
+
+    line: int
+    column: int
+    offset: int
+
+    @classmethod
+    def at(cls, text: str, offset: int) -> Position:
+        """The position of a character offset in a text."""
+        before = text[:offset]
+        return cls(before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1, offset)
+
+    def __str__(self) -> str:
+        return f"line {self.line}, column {self.column}"
+
+
+def closest(name: str, candidates: Iterable[str]) -> str | None:
+    """The candidate a person most likely meant by a misspelt name, if any comes near."""
+    options = list(candidates)
+    folded = {option.lower(): option for option in options}
+    found = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.6)
+    return folded[found[0]] if found else None
+
+
+class HarkenError(Exception):
+    """The root of all errors raised by Harken.
+
+    `suggestion` is what the user may have meant or can do, when there is something to say.
+    """
+
+    def __init__(self, message: str, *, suggestion: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.suggestion = suggestion
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.suggestion}" if self.suggestion else self.message
+
+
+class ExpressionError(HarkenError, ValueError):
+    """An expression that cannot be accepted; the leaves below say why."""
+
+    position: Position | None = None
+
+
+class ParseError(ExpressionError):
+    """A text that is not an expression: where, what was found and what was expected."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        text: str,
+        position: Position,
+        width: int = 1,
+        found: str | None = None,
+        expected: tuple[str, ...] = (),
+        suggestion: str | None = None,
+    ) -> None:
+        super().__init__(message, suggestion=suggestion)
+        self.position: Position = position
+        self.width = width
+        self.found = found
+        self.expected = expected
+        self.context = _caret(text, position, width)
+
+    def __str__(self) -> str:
+        return f"{self.position}: {super().__str__()}\n{self.context}"
+
+
+def _caret(text: str, position: Position, width: int, reach: int = 60) -> str:
+    """The offending line, cut to a readable length, with carets below the offending part."""
+    line = text.splitlines()[position.line - 1] if text and position.line <= len(text.splitlines()) else ""
+    at = position.column - 1
+    start = max(0, at - reach)
+    end = min(len(line), at + reach)
+    head, tail = "…" if start else "", "…" if end < len(line) else ""
+    shown = "".join(char if char.isprintable() else " " for char in line[start:end])
+    carets = "^" * max(1, min(width, end - at))
+    return f"  {head}{shown}{tail}\n  {' ' * (at - start + len(head))}{carets}"
+
+
+class BoundError(ExpressionError):
+    """An expression past one of the configured limits; `bound` names the limit."""
+
+    def __init__(self, bound: str, limit: int, found: str, *, suggestion: str | None = None) -> None:
+        super().__init__(f"{found}, but {bound} allows {limit:,}", suggestion=suggestion)
+        self.bound = bound
+        self.limit = limit
+
+
+class SchemaError(ExpressionError, TypeError):
+    """A value or constant of another type than the schema declares, or an attribute it has not."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        attribute: str,
+        expected: str | None = None,
+        found: str | None = None,
+        suggestion: str | None = None,
+    ) -> None:
+        super().__init__(message, suggestion=suggestion)
+        self.attribute = attribute
+        self.expected = expected
+        self.found = found
+
+    @classmethod
+    def unknown_attribute(cls, attribute: str, known: Iterable[str]) -> SchemaError:
+        """An attribute the schema does not declare, with the nearest name that it does."""
+        near = closest(attribute, known)
+        return cls(
+            f"the schema has no attribute {attribute!r}",
+            attribute=attribute,
+            suggestion=f"did you mean {near!r}?" if near else None,
+        )
+
+    @classmethod
+    def wrong_type(cls, attribute: str, expected: str, found: str) -> SchemaError:
+        """A value or constant of a type the schema does not allow for its attribute."""
+        return cls(
+            f"attribute {attribute!r} is declared {expected}, found {found}",
+            attribute=attribute,
+            expected=expected,
+            found=found,
+        )
+
+
+class ValueOutOfRangeError(ExpressionError):
+    """A constant or event value outside what its type can hold (2^63, NaN, a lone surrogate)."""
+
+
+class EventError(HarkenError, ValueError):
+    """An event that cannot be matched: `attribute` and, in a batch, `row` say where."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        attribute: str | None = None,
+        row: int | None = None,
+        suggestion: str | None = None,
+    ) -> None:
+        super().__init__(message, suggestion=suggestion)
+        self.attribute = attribute
+        self.row = row
+
+    def __str__(self) -> str:
+        where = f"event {self.row}: " if self.row is not None else ""
+        return where + super().__str__()
+
+
+class SubscriptionError(HarkenError, ValueError):
+    """A subscription that cannot be registered for a reason other than its expression."""
+
+
+class DuplicateSubscriptionError(SubscriptionError):
+    """The id is taken, and `replace=True` was not said."""
+
+    def __init__(self, subscription: str | int) -> None:
+        super().__init__(
+            f"subscription {subscription!r} is already registered",
+            suggestion="pass replace=True to put the new expression in its place",
+        )
+        self.subscription = subscription
+
+
+class UnknownSubscriptionError(HarkenError, KeyError):
+    """No subscription of that id is registered."""
+
+    def __init__(self, subscription: str | int) -> None:
+        super().__init__(f"no subscription {subscription!r} is registered")
+        self.subscription = subscription
+
+
+class UnknownAlgorithmError(HarkenError, LookupError):
+    """No matching algorithm of that name."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        names = list(known)
+        near = closest(name, names)
+        super().__init__(
+            f"no algorithm {name!r}; there are {', '.join(names)}",
+            suggestion=f"did you mean {near!r}?" if near else None,
+        )
+
+
+class InputFileError(HarkenError, ValueError):
+    """A file that cannot be read as what it should be; `path` and, where known, `line`."""
+
+    def __init__(
+        self, path: str, message: str, *, line: int | None = None, suggestion: str | None = None
+    ) -> None:
+        where = f"{path}, line {line}" if line is not None else path
+        super().__init__(f"{where}: {message}", suggestion=suggestion)
+        self.path = path
+        self.line = line
+
+
+class IndexFormatError(HarkenError, ValueError):
+    """A saved engine that is damaged, incomplete or written by an incompatible version."""
+
+
+class MissingExtraError(HarkenError, ImportError):
+    """An optional dependency is not installed; the message names the extra that brings it."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs the extra {extra!r}", suggestion=f"pip install 'harken[{extra}]'")
+        self.extra = extra

@@ -1,0 +1,263 @@
+"""Text to expression: an LALR grammar, a tree builder, and errors that say where and what was meant."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime
+from functools import cache
+from importlib import resources
+from typing import Any, TypeAlias
+
+from lark import Lark, Token, Transformer
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+from harken.errors import BoundError, ExpressionError, ParseError, Position
+from harken.language.complaints import complain
+from harken.model.expressions import (
+    FALSE,
+    TRUE,
+    And,
+    Comparator,
+    Comparison,
+    Expression,
+    Membership,
+    Not,
+    Or,
+    Predicate,
+    Presence,
+    Range,
+    Spatial,
+    SpatialOperator,
+    TextMatch,
+    check_limits,
+    check_schema,
+)
+from harken.model.limits import DEFAULT_LIMITS, Limits
+from harken.model.schema import Schema
+from harken.model.text import TextOperator
+from harken.model.values import Box, Point, Value, checked_constant
+
+Parts: TypeAlias = list[Any]  # the children lark hands to a rule: tokens and what other rules returned
+
+_COMPARATORS = {comparator.value: comparator for comparator in Comparator} | {"<>": Comparator.NE}
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_TIMESTAMP = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?(?:Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII
+)
+_QUOTED_OR_COMMENT = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/""", re.DOTALL)
+
+
+def parse(text: str, *, schema: Schema | None = None, limits: Limits = DEFAULT_LIMITS) -> Expression:
+    """The expression a text says.
+
+    Raises ParseError with position for a text outside the language, BoundError past a limit, SchemaError
+    for an attribute or constant the schema does not allow. Linear in the text's length; thread-safe.
+
+    >>> parse("price < 300 and maker in ('Sony', 'Nikon')").terms[0]
+    Comparison(attribute='price', operator=<Comparator.LT: '<'>, value=300)
+    """
+    if not isinstance(text, str):
+        raise ExpressionError(f"an expression is a string, found {type(text).__name__}")
+    limits.check_length(text)
+    _check_brackets(text, limits)
+    try:
+        expression: Expression = _lark().parse(text)  # type: ignore[assignment]  # the builder makes it
+    except (UnexpectedToken, UnexpectedCharacters, UnexpectedInput) as error:
+        raise complain(text, error) from None
+    except _BadPart as bad:
+        raise bad.located(text) from None
+    check_limits(expression, limits)
+    if schema is not None:
+        check_schema(expression, schema)
+    return expression
+
+
+@cache
+def _lark() -> Lark:
+    grammar = resources.files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", lexer="contextual", transformer=_TreeBuilder(), maybe_placeholders=True)
+
+
+def _check_brackets(text: str, limits: Limits) -> None:
+    """Brackets leave no trace in the tree, so their depth is bounded here."""
+    if text.count("(") <= limits.max_depth:
+        return
+    depth = 0
+    for char in _QUOTED_OR_COMMENT.sub("", text):
+        depth += (char == "(") - (char == ")")
+        if depth > limits.max_depth:
+            raise BoundError("max_depth", limits.max_depth, "the expression nests too many parentheses")
+
+
+class _BadPart(Exception):
+    """A part of the text that lexes but means nothing, to be told with its position."""
+
+    def __init__(self, token: Token, error: ExpressionError) -> None:
+        self.token = token
+        self.error = error
+
+    def located(self, text: str) -> ParseError:
+        """The error as the user sees it."""
+        start = self.token.start_pos or 0
+        return ParseError(
+            self.error.message,
+            text=text,
+            position=Position.at(text, start),
+            width=len(self.token),
+            found=str(self.token),
+            suggestion=self.error.suggestion,
+        )
+
+
+class _TreeBuilder(Transformer[Token, Expression]):
+    """One method per grammar rule; lark calls them bottom-up while it parses."""
+
+    def disjunction(self, terms: Parts) -> Expression:
+        return Or(tuple(terms))
+
+    def conjunction(self, terms: Parts) -> Expression:
+        return And(tuple(terms))
+
+    def negation(self, parts: Parts) -> Expression:
+        return Not(parts[0])
+
+    def always(self, _: Parts) -> Expression:
+        return TRUE
+
+    def never(self, _: Parts) -> Expression:
+        return FALSE
+
+    def bare(self, parts: Parts) -> Expression:
+        return Comparison(_name(parts[0]), Comparator.EQ, True)
+
+    def comparison(self, parts: Parts) -> Expression:
+        name, operator, (_, value) = parts
+        return _made(operator, Comparison, _name(name), _COMPARATORS[operator], value)
+
+    def reversed_comparison(self, parts: Parts) -> Expression:
+        (_, value), operator, name = parts
+        return _made(operator, Comparison, _name(name), _COMPARATORS[operator].flipped, value)
+
+    def literals(self, parts: Parts) -> tuple[Value, ...]:
+        return tuple(value for _, value in parts)
+
+    def membership(self, parts: Parts) -> Expression:
+        name, values = parts
+        return _made(name, Membership, _name(name), values)
+
+    def not_membership(self, parts: Parts) -> Expression:
+        return Not(self.membership(parts))
+
+    def between(self, parts: Parts) -> Expression:
+        name, (_, low), (_, high) = parts
+        return _made(name, Range, _name(name), low, high)
+
+    def not_between(self, parts: Parts) -> Expression:
+        return Not(self.between(parts))
+
+    def range(self, parts: Parts) -> tuple[Value, Value, bool, bool]:
+        opening, (_, low), _, (_, high), closing = parts
+        return low, high, opening == "[", closing == "]"
+
+    def in_range(self, parts: Parts) -> Expression:
+        name, bounds = parts
+        return _made(name, Range, _name(name), *bounds)
+
+    def not_in_range(self, parts: Parts) -> Expression:
+        return Not(self.in_range(parts))
+
+    def like(self, parts: Parts) -> Expression:
+        name, _, pattern, escape = parts
+        escape_text = None if escape is None else _unquoted(escape)
+        return _made(pattern, TextMatch, _name(name), TextOperator.LIKE, _unquoted(pattern), escape_text)
+
+    def not_like(self, parts: Parts) -> Expression:
+        return Not(self.like(parts))
+
+    def looking(self, parts: Parts) -> Any:
+        if len(parts) == 1:
+            return parts[0]  # the rule that names the operator
+        name, operator, (token, operand) = parts
+        word = " ".join(operator.upper().split())
+        if word in ("OVERLAPS", "WITHIN") or (word == "CONTAINS" and isinstance(operand, Point | Box)):
+            return _made(token, Spatial, _name(name), SpatialOperator(word), operand)
+        return _made(token, TextMatch, _name(name), TextOperator(word), operand)
+
+    def not_looking(self, parts: Parts) -> Expression:
+        return Not(self.looking(parts))
+
+    def is_null(self, parts: Parts) -> Expression:
+        return Presence(_name(parts[0]), False)
+
+    def is_not_null(self, parts: Parts) -> Expression:
+        return Presence(_name(parts[0]), True)
+
+    # Literals come with their first token, so that what is wrong with them can be pointed at.
+
+    def number(self, parts: Parts) -> tuple[Token, Value]:
+        return parts[0], _number(parts[0])
+
+    def string(self, parts: Parts) -> tuple[Token, Value]:
+        return parts[0], _made(parts[0], checked_constant, _unquoted(parts[0]))
+
+    def true(self, parts: Parts) -> tuple[Token, Value]:
+        return parts[0], True
+
+    def false(self, parts: Parts) -> tuple[Token, Value]:
+        return parts[0], False
+
+    def date(self, parts: Parts) -> tuple[Token, Value]:
+        return parts[1], _moment(parts[1], _DATE, "DATE '2026-11-15'").date()
+
+    def timestamp(self, parts: Parts) -> tuple[Token, Value]:
+        moment = _moment(parts[1], _TIMESTAMP, "TIMESTAMP '2026-11-15 10:30:00Z'")
+        return parts[1], moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+
+    def point(self, parts: Parts) -> tuple[Token, Value]:
+        return parts[0], _made(parts[0], Point, *map(_number, parts[1:]))
+
+    def box(self, parts: Parts) -> tuple[Token, Value]:
+        return parts[0], _made(parts[0], Box, *map(_number, parts[1:]))
+
+
+def _made(token: Token, make: Any, *arguments: Any) -> Any:
+    """What `make` makes of its arguments; if it refuses them, the token says where."""
+    try:
+        return make(*arguments)
+    except ExpressionError as error:
+        raise _BadPart(token, error) from None
+
+
+def _name(token: Token) -> str:
+    """An attribute's name, its quotes taken off."""
+    if '"' not in token:
+        return str(token)
+    parts = re.findall(r'"((?:[^"]|"")+)"|([^."]+)', token)
+    name = ".".join(quoted.replace('""', '"') or plain for quoted, plain in parts)
+    return str(_made(token, checked_constant, name))
+
+
+def _unquoted(token: Token) -> str:
+    return token[1:-1].replace("''", "'")
+
+
+def _number(token: Token) -> int | float:
+    """An int unless written with a point or an exponent."""
+    if token.strip("+-0123456789"):
+        return _made(token, checked_constant, float(token))  # type: ignore[no-any-return]
+    digits = token.lstrip("+-").lstrip("0")
+    if len(digits) > 19:
+        raise _BadPart(token, ExpressionError("the number does not fit a 64-bit integer"))
+    return _made(token, checked_constant, int(token))  # type: ignore[no-any-return]
+
+
+def _moment(token: Token, form: re.Pattern[str], example: str) -> datetime:
+    text = _unquoted(token)
+    try:
+        if form.fullmatch(text):
+            return datetime.fromisoformat(text)
+    except ValueError:
+        pass
+    raise _BadPart(token, ExpressionError(f"no such moment: {text!r}", suggestion=f"write it like {example}"))
+
+

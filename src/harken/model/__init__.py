@@ -1,0 +1,1 @@
+"""What Harken talks about: values, schemas, expressions, subscriptions and events. Frozen, pure, no I/O."""

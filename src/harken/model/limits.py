@@ -1,0 +1,29 @@
+"""Bounds on what one subscriber may ask for, so that nothing hangs, recurses out or takes others down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harken.errors import BoundError
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large one expression may be. All bounds are inclusive."""
+
+    max_length: int = 262_144
+    """Characters of text."""
+    max_depth: int = 100
+    """Levels of AND, OR, NOT and parentheses inside each other."""
+    max_clauses: int = 256
+    """Disjuncts after rewriting to disjunctive normal form."""
+    max_pattern: int = 4_096
+    """Characters of one LIKE pattern or regular expression."""
+
+    def check_length(self, text: str) -> None:
+        """Refuse a text that is too long to look at."""
+        if len(text) > self.max_length:
+            raise BoundError("max_length", self.max_length, f"the expression has {len(text):,} characters")
+
+
+DEFAULT_LIMITS = Limits()

@@ -1,0 +1,74 @@
+"""Subscriptions: an expression somebody registered, under an id, for a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+from harken.errors import SubscriptionError, ValueOutOfRangeError
+from harken.model.expressions import Expression
+from harken.model.values import checked_value
+
+SubscriptionId: TypeAlias = str | int
+"""A string or a 64-bit integer; one engine holds ids of one of the two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Validity:
+    """The half-open interval [valid_from, valid_until) in which something holds; None is unbounded."""
+
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+
+    def __post_init__(self) -> None:
+        for field in ("valid_from", "valid_until"):
+            moment = getattr(self, field)
+            if moment is None:
+                continue
+            if not isinstance(moment, datetime):
+                raise SubscriptionError(f"{field} is a timestamp, found {type(moment).__name__}: {moment!r}")
+            object.__setattr__(self, field, checked_value(moment))
+        if self.valid_from and self.valid_until and self.valid_from >= self.valid_until:
+            raise SubscriptionError(f"valid_from {self.valid_from} is not before valid_until {self.valid_until}")
+
+    @property
+    def is_always(self) -> bool:
+        """Whether there is no bound at all."""
+        return self.valid_from is None and self.valid_until is None
+
+    def holds_at(self, moment: datetime) -> bool:
+        """Whether the interval includes this moment."""
+        after_start = self.valid_from is None or self.valid_from <= moment
+        return after_start and (self.valid_until is None or moment < self.valid_until)
+
+
+ALWAYS = Validity()
+
+
+def now() -> datetime:
+    """The present moment, in UTC."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A standing condition: who asked for what, and when it holds."""
+
+    id: SubscriptionId
+    expression: Expression
+    owner: str | None = None
+    validity: Validity = ALWAYS
+
+
+def checked_id(value: object) -> SubscriptionId:
+    """The id as given, or an error that says what an id may be."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise SubscriptionError(f"a subscription id is a string or an integer, found {type(value).__name__}")
+    try:
+        checked = checked_value(value)
+    except ValueOutOfRangeError as error:
+        raise SubscriptionError(f"bad subscription id: {error}") from None
+    if checked == "":
+        raise SubscriptionError("a subscription id cannot be the empty string")
+    return checked  # type: ignore[return-value]  # str and int come back as themselves

@@ -1,0 +1,249 @@
+"""Typed values, and the one place that says how two of them compare.
+
+A **type** is what a schema declares (`int`, `float`, ...). A **kind** is what comparison looks at: int and
+float are one kind, number, because `5 = 5.0`. Values of different kinds never compare: the answer is
+unknown, as for a missing value.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import NoReturn, TypeAlias
+
+from harken.errors import ValueOutOfRangeError
+
+INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+
+
+class Kind(enum.Enum):
+    """What can be compared with what."""
+
+    NUMBER = "number"
+    STRING = "string"
+    BOOL = "bool"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    POINT = "point"
+    BOX = "box"
+
+    # Members are singletons, and hashing one happens for every predicate: identity is enough.
+    __hash__ = object.__hash__
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether < and > make sense between two values of this kind."""
+        return self not in SPATIAL_KINDS
+
+
+SPATIAL_KINDS = frozenset({Kind.POINT, Kind.BOX})
+
+
+class Type(enum.Enum):
+    """What a schema can declare an attribute to be."""
+
+    INT = "int"
+    FLOAT = "float"
+    STRING = "string"
+    BOOL = "bool"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    POINT = "point"
+    BOX = "box"
+
+    @property
+    def kind(self) -> Kind:
+        """The kind under which values of this type compare."""
+        return Kind.NUMBER if self in (Type.INT, Type.FLOAT) else Kind(self.value)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Point:
+    """A point in the plane."""
+
+    x: float
+    y: float
+
+    def __post_init__(self) -> None:
+        _check_coordinates("a point", self.x, self.y)
+        object.__setattr__(self, "x", float(self.x))
+        object.__setattr__(self, "y", float(self.y))
+
+    @property
+    def bounds(self) -> tuple[float, float, float, float]:
+        """The point as the box that holds nothing else."""
+        return self.x, self.y, self.x, self.y
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Box:
+    """An axis-parallel rectangle, its edges included."""
+
+    min_x: float
+    min_y: float
+    max_x: float
+    max_y: float
+
+    def __post_init__(self) -> None:
+        _check_coordinates("a box", self.min_x, self.min_y, self.max_x, self.max_y)
+        if self.min_x > self.max_x or self.min_y > self.max_y:
+            raise ValueOutOfRangeError(
+                f"a box needs min <= max on both axes, found {self.bounds}",
+                suggestion="write BOX(min_x, min_y, max_x, max_y)",
+            )
+        for field in ("min_x", "min_y", "max_x", "max_y"):
+            object.__setattr__(self, field, float(getattr(self, field)))
+
+    @property
+    def bounds(self) -> tuple[float, float, float, float]:
+        """The four edges: min_x, min_y, max_x, max_y."""
+        return self.min_x, self.min_y, self.max_x, self.max_y
+
+
+Value: TypeAlias = int | float | str | bool | date | datetime | Point | Box
+"""A constant of an expression."""
+
+EventValue: TypeAlias = Value | Decimal
+"""A value of an event: what a constant may be, and exact decimals as databases and Spark send them."""
+
+_KIND_OF_CLASS: dict[type, Kind] = {
+    bool: Kind.BOOL,
+    int: Kind.NUMBER,
+    float: Kind.NUMBER,
+    Decimal: Kind.NUMBER,
+    str: Kind.STRING,
+    datetime: Kind.TIMESTAMP,
+    date: Kind.DATE,
+    Point: Kind.POINT,
+    Box: Kind.BOX,
+}
+
+
+def kind_of(value: EventValue) -> Kind:
+    """The kind of a value that has passed `checked_constant` or `checked_value`."""
+    return _KIND_OF_CLASS[type(value)]
+
+
+def type_of(value: EventValue) -> Type:
+    """The type a schema would declare for this value."""
+    kind = kind_of(value)
+    if kind is Kind.NUMBER:
+        return Type.INT if isinstance(value, int) else Type.FLOAT
+    return Type(kind.value)
+
+
+def checked_constant(value: object) -> Value:
+    """The value as a constant of an expression may hold it, or a clear error.
+
+    Constants are finite; a decimal is taken only if a 64-bit int or float says exactly the same.
+    """
+    checked = checked_value(value)
+    if isinstance(checked, float) and math.isinf(checked):
+        raise ValueOutOfRangeError("a constant must be finite", suggestion="leave out the bound instead")
+    return _decimal_constant(checked) if isinstance(checked, Decimal) else checked
+
+
+def checked_value(value: object) -> EventValue:
+    """The value as an event may carry it: one of our classes exactly, in range; or a clear error.
+
+    Subclasses and numpy scalars come back as the plain Python value.
+    """
+    match value:
+        case bool():
+            return bool(value)
+        case str():
+            return _checked_string(value)
+        case int():
+            return _checked_int(value)
+        case float():
+            return _checked_float(value)
+        case datetime():
+            return _utc(value)
+        case date():
+            return date(value.year, value.month, value.day)
+        case Point() | Box():
+            return value
+        case Decimal():
+            return value if value.is_finite() else _refuse_nan(value)
+    plain = _from_numpy(value)
+    if plain is not value:
+        return checked_value(plain)
+    raise TypeError(f"{type(value).__name__} is not a type of the language")
+
+
+def compare(left: EventValue, right: EventValue) -> int:
+    """-1, 0 or 1 for two values of one kind, by exact value.
+
+    Int and float compare exactly (2^53 + 1 differs from float 2^53). A decimal meets a float at the
+    float's shortest decimal form, so that the decimal 1.10 equals the constant written 1.10.
+    """
+    if isinstance(left, Decimal) or isinstance(right, Decimal):
+        left, right = _decimal(left), _decimal(right)
+    if left == right:
+        return 0
+    return -1 if left < right else 1  # type: ignore[operator]
+
+
+def _decimal(number: EventValue) -> EventValue:
+    # Whole floats are taken at their exact value: beyond 2^53 a shortest form may round past an int.
+    if isinstance(number, float) and math.isfinite(number) and not number.is_integer():
+        return Decimal(repr(number))
+    return number
+
+
+def _decimal_constant(value: Decimal) -> int | float:
+    if value == value.to_integral_value() and INT_MIN <= value <= INT_MAX:
+        return int(value)
+    nearest = float(value)
+    if math.isfinite(nearest) and compare(value, nearest) == 0:
+        return nearest
+    raise ValueOutOfRangeError(f"no 64-bit number is exactly {value}")
+
+
+def _checked_int(value: int) -> int:
+    if not INT_MIN <= value <= INT_MAX:
+        shown = str(value) if abs(value) < 10**30 else f"a number of {value.bit_length()} bits"
+        raise ValueOutOfRangeError(f"{shown} does not fit a 64-bit integer")
+    return int(value)
+
+
+def _checked_float(value: float) -> float:
+    return _refuse_nan(value) if math.isnan(value) else float(value)
+
+
+def _refuse_nan(value: float | Decimal) -> NoReturn:
+    raise ValueOutOfRangeError(f"{value} is not a number that can be compared", suggestion="leave it out")
+
+
+def _checked_string(value: str) -> str:
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueOutOfRangeError(
+            f"a string holds a lone surrogate (U+{ord(value[error.start]):04X}) at index {error.start}"
+        ) from None
+    return str(value)
+
+
+def _utc(value: datetime) -> datetime:
+    """A naive timestamp is read as UTC; any other is brought there."""
+    if getattr(value, "nanosecond", 0):
+        raise ValueOutOfRangeError(f"timestamp {value} is finer than a microsecond")
+    utc = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    return utc if type(utc) is datetime else datetime.fromtimestamp(utc.timestamp(), UTC)
+
+
+def _check_coordinates(what: str, *coordinates: float) -> None:
+    for number in coordinates:
+        if not isinstance(number, int | float) or isinstance(number, bool) or not math.isfinite(number):
+            raise ValueOutOfRangeError(f"{what} needs finite numbers, found {number!r}")
+
+
+def _from_numpy(value: object) -> object:
+    """The Python value of a numpy scalar, without importing numpy for those who do not use it."""
+    if type(value).__module__ == "numpy" and hasattr(value, "item"):
+        return value.item()
+    return value

@@ -1,0 +1,1 @@
+"""Expressions in normal form, and the compiled form that engines, databases and Spark share."""

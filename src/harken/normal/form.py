@@ -1,0 +1,211 @@
+"""The normal form: a subscription as a union of clauses, each a box (one constraint per attribute).
+
+Clauses are built bottom-up: OR lines them up, AND meets each with each, and what contradicts itself is
+dropped on the way, so that only clauses that can match count against the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeAlias
+
+from harken.errors import BoundError
+from harken.model.expressions import (
+    And,
+    Comparator,
+    Comparison,
+    Constant,
+    Expression,
+    Membership,
+    Not,
+    Or,
+    Predicate,
+    Presence,
+    Range,
+    Spatial,
+    TextMatch,
+)
+from harken.model.limits import DEFAULT_LIMITS, Limits
+from harken.model.text import TextOperator
+from harken.model.values import Kind, Value, kind_of
+from harken.normal.constraints import (
+    Absent,
+    Constraint,
+    Present,
+    Region,
+    Span,
+    Test,
+    implies,
+    meet,
+    none_of,
+    one_of,
+    tidy,
+)
+from harken.normal.rules import RULES
+
+Clause: TypeAlias = Mapping[str, Constraint]
+"""One box: what it asks of each attribute. The empty clause asks nothing and always matches."""
+
+
+@dataclass(frozen=True, slots=True)
+class NormalForm:
+    """A subscription matches an event when one of its clauses does."""
+
+    clauses: tuple[Clause, ...]
+
+    @property
+    def never_matches(self) -> bool:
+        """Whether the expression contradicts itself."""
+        return not self.clauses
+
+    @property
+    def always_matches(self) -> bool:
+        """Whether the expression is true for every event."""
+        return any(not clause for clause in self.clauses)
+
+
+def normalise(expression: Expression, limits: Limits = DEFAULT_LIMITS) -> NormalForm:
+    """The normal form of an expression; BoundError if it has more clauses than the limits allow.
+
+    >>> from harken.language import parse
+    >>> normalise(parse("x < 1 AND x > 3")).never_matches
+    True
+    """
+    for rule in RULES:
+        expression = rule(expression)
+    return NormalForm(tuple(_without_redundant(_clauses(expression, limits))))
+
+
+def _clauses(node: Expression, limits: Limits) -> list[Clause]:
+    match node:
+        case Or(terms=terms):
+            clauses = [clause for term in terms for clause in _clauses(term, limits)]
+            return _bounded(clauses, limits)
+        case And(terms=terms):
+            return _conjunction(terms, limits)
+        case Constant(truth=truth):
+            return [{}] if truth else []
+        case Not(term=term):
+            return _boxed(term.attribute, _negated(term))  # type: ignore[union-attr,arg-type]  # rules leave leaves
+        case Membership(attribute=attribute, values=values):
+            return [{attribute: one_of(kind, of_kind)} for kind, of_kind in _by_kind(values).items()]
+    return _boxed(node.attribute, _constraint(node))
+
+
+def _conjunction(terms: tuple[Expression, ...], limits: Limits) -> list[Clause]:
+    met: list[Clause] = [{}]
+    for term in terms:
+        options = _clauses(term, limits)
+        pairs = (_met(clause, option) for clause in met for option in options)
+        possible = (clause for clause in pairs if clause is not None)
+        # One too many at most: a product of thousands is refused before it is made.
+        met = _bounded(list(islice(possible, limits.max_clauses + 1)), limits)
+    return met
+
+
+def _bounded(clauses: list[Clause], limits: Limits) -> list[Clause]:
+    if len(clauses) > limits.max_clauses:
+        raise BoundError(
+            "max_clauses",
+            limits.max_clauses,
+            f"in disjunctive normal form the expression has more than {limits.max_clauses:,} alternatives",
+            suggestion="use IN for alternatives on one attribute, or several subscriptions",
+        )
+    return clauses
+
+
+def _boxed(attribute: str, constraint: Constraint | None) -> list[Clause]:
+    return [] if constraint is None else [{attribute: constraint}]
+
+
+def _met(one: Clause, other: Clause) -> Clause | None:
+    met = dict(one)
+    for attribute, constraint in other.items():
+        before = met.get(attribute)
+        both = constraint if before is None else meet(before, constraint)
+        if both is None:
+            return None
+        met[attribute] = both
+    return met
+
+
+def _constraint(leaf: Predicate) -> Constraint | None:
+    match leaf:
+        case Comparison(attribute=attribute, operator=operator, value=value):
+            return _comparison(attribute, operator, value)
+        case Range(low=low, high=high, low_closed=low_closed, high_closed=high_closed):
+            return tidy(Span(kind_of(low), low, low_closed, high, high_closed))
+        case TextMatch(operator=TextOperator.STARTS_WITH, pattern=prefix):
+            return Span(Kind.STRING, prefix, True, after_prefix(prefix), False)
+        case TextMatch():
+            return Span(Kind.STRING, tests=frozenset({Test(leaf)}))
+        case Spatial():
+            return Region(None, frozenset({Test(leaf)}))
+        case Presence(present=present):
+            return Present() if present else Absent()
+        case Membership():
+            raise AssertionError("a membership may need several clauses")
+
+
+def _comparison(attribute: str, operator: Comparator, value: Value) -> Constraint | None:
+    kind = kind_of(value)
+    match operator:
+        case Comparator.EQ:
+            return one_of(kind, (value,))
+        case Comparator.NE:
+            return none_of(kind, attribute, (value,))
+        case Comparator.LT | Comparator.LE:
+            return tidy(Span(kind, high=value, high_closed=operator is Comparator.LE))
+        case Comparator.GT | Comparator.GE:
+            return tidy(Span(kind, low=value, low_closed=operator is Comparator.GE))
+
+
+def _negated(leaf: Membership | TextMatch | Spatial) -> Constraint | None:
+    match leaf:
+        case Membership(attribute=attribute, values=values):
+            # NOT IN over several kinds is never true: each value is of another kind than some constant.
+            by_kind = _by_kind(values)
+            return none_of(next(iter(by_kind)), attribute, values) if len(by_kind) == 1 else None
+        case TextMatch():
+            return Span(Kind.STRING, tests=frozenset({Test(leaf, negated=True)}))
+        case Spatial():
+            return Region(None, frozenset({Test(leaf, negated=True)}))
+
+
+def _by_kind(values: tuple[Value, ...]) -> dict[Kind, list[Value]]:
+    groups: dict[Kind, list[Value]] = {}
+    for value in values:
+        groups.setdefault(kind_of(value), []).append(value)
+    return groups
+
+
+def after_prefix(prefix: str) -> str | None:
+    """The least string greater than every string with this prefix; None if there is none.
+
+    Strings are ordered by code point; surrogates are not characters and are stepped over.
+    """
+    for end in range(len(prefix), 0, -1):
+        code = ord(prefix[end - 1])
+        if code < 0x10FFFF:
+            return prefix[: end - 1] + chr(0xE000 if code == 0xD7FF else code + 1)
+    return None
+
+
+def _without_redundant(clauses: list[Clause]) -> list[Clause]:
+    """The clauses that no other clause makes superfluous; of two equal ones the first stays."""
+    if len(clauses) < 2:
+        return clauses
+    kept: list[Clause] = []
+    for clause in sorted(clauses, key=len):
+        if not any(_inside(clause, larger) for larger in kept):
+            kept = [other for other in kept if len(other) < len(clause) or not _inside(other, clause)]
+            kept.append(clause)
+    return kept
+
+
+def _inside(inner: Clause, outer: Clause) -> bool:
+    return len(outer) <= len(inner) and all(
+        attribute in inner and implies(inner[attribute], constraint) for attribute, constraint in outer.items()
+    )
