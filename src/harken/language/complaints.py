@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark.exceptions import UnexpectedToken
 
 from harken.errors import ParseError, Position
 
@@ -22,8 +22,8 @@ _SPOKEN = {
     "RSQB": "']'",
     "COMMA": "','",
     "$END": "the end",
-    "STARTS_WITH": "STARTS WITH",
-    "ENDS_WITH": "ENDS WITH",
+    "STARTS": "STARTS WITH",
+    "ENDS": "ENDS WITH",
 }
 
 # What people write out of habit from other languages, and what to write here.
@@ -38,16 +38,17 @@ _HABITS = {
 _WORD = re.compile(r"\w+|\S")
 
 
-def complain(text: str, error: UnexpectedInput) -> ParseError:
+def complain(text: str, error: UnexpectedToken) -> ParseError:
     """The ParseError for what lark could not accept."""
-    offset = len(text) if _is_end(error) else (error.pos_in_stream or 0)
-    if _is_end(error) and not text.strip():
+    at_end = error.token.type == "$END"
+    if at_end and not text.strip():
         return _error(text, 0, 0, "the expression is empty", None, ())
-    found = "" if _is_end(error) else _found_at(text, offset)
+    offset = len(text) if at_end else error.token.start_pos
+    found = "" if at_end else _found_at(text, offset)
     unclosed = _unclosed(text, offset)
     if unclosed:
         return _error(text, offset, 1, unclosed, found, ())
-    expected = _spoken(_expected_terminals(error))
+    expected = _spoken(error.accepts or error.expected)
     if offset == len(text):
         message = "the expression ends too early"
     else:
@@ -73,10 +74,6 @@ def _error(
     )
 
 
-def _is_end(error: UnexpectedInput) -> bool:
-    return isinstance(error, UnexpectedToken) and error.token.type == "$END"
-
-
 def _found_at(text: str, offset: int) -> str:
     found = _WORD.match(text, offset)
     return found.group()[:40] if found else ""
@@ -93,20 +90,15 @@ def _unclosed(text: str, offset: int) -> str | None:
     return None
 
 
-def _expected_terminals(error: UnexpectedInput) -> Iterable[str]:
-    if isinstance(error, UnexpectedToken):
-        return error.accepts or error.expected
-    return error.allowed or () if isinstance(error, UnexpectedCharacters) else ()
-
-
 def _spoken(terminals: Iterable[str]) -> tuple[str, ...]:
     """Terminal names as a reader knows them; the many ways to start a constant are one."""
     names = set(terminals)
     if "NUMBER" in names:
-        names -= {"STRING", "TRUE", "FALSE", "DATE", "TIMESTAMP", "POINT", "BOX"}
+        names -= {"STRING", "TRUE", "FALSE", "_DATE", "_TIMESTAMP", "POINT", "BOX"}
     if {"COMPARATOR", "_IN"} <= names:
-        names -= {"_IN_RANGE", "STARTS_WITH", "ENDS_WITH", "CONTAINS", "MATCHES", "OVERLAPS", "WITHIN", "LIKE"}
-        names -= {"_BETWEEN", "_IS", "_NOT", "_AND", "_OR", "RPAR", "$END"}
+        names = {"COMPARATOR", "_IN", "_BETWEEN", "_LIKE", "_IS"}
+    elif {"_AND", "_OR"} <= names:
+        names &= {"_AND", "_OR", "RPAR"}
     if "NAME" in names:
         names -= {"_EXISTS", "LPAR"}
     return tuple(sorted(_SPOKEN.get(name, name.strip("_").replace("_", " ")) for name in names))

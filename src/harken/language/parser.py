@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime
 from functools import cache
 from importlib import resources
 from typing import Any, TypeAlias
 
 from lark import Lark, Token, Transformer
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark.exceptions import UnexpectedToken
 
 from harken.errors import BoundError, ExpressionError, ParseError, Position
 from harken.language.complaints import complain
+from harken.language.lexer import ContextLexer, Lexeme
+from harken.language.literals import read_date, read_number, read_string, read_timestamp, unquoted
 from harken.model.expressions import (
     FALSE,
     TRUE,
@@ -23,7 +24,6 @@ from harken.model.expressions import (
     Membership,
     Not,
     Or,
-    Predicate,
     Presence,
     Range,
     Spatial,
@@ -39,11 +39,10 @@ from harken.model.values import Box, Point, Value, checked_constant
 
 Parts: TypeAlias = list[Any]  # the children lark hands to a rule: tokens and what other rules returned
 
+_LOOKS = {"STARTS": "STARTS WITH", "ENDS": "ENDS WITH"} | {
+    word: word for word in ("CONTAINS", "MATCHES", "OVERLAPS", "WITHIN")
+}
 _COMPARATORS = {comparator.value: comparator for comparator in Comparator} | {"<>": Comparator.NE}
-_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_TIMESTAMP = re.compile(
-    r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?(?:Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII
-)
 _QUOTED_OR_COMMENT = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/""", re.DOTALL)
 
 
@@ -62,7 +61,7 @@ def parse(text: str, *, schema: Schema | None = None, limits: Limits = DEFAULT_L
     _check_brackets(text, limits)
     try:
         expression: Expression = _lark().parse(text)  # type: ignore[assignment]  # the builder makes it
-    except (UnexpectedToken, UnexpectedCharacters, UnexpectedInput) as error:
+    except UnexpectedToken as error:
         raise complain(text, error) from None
     except _BadPart as bad:
         raise bad.located(text) from None
@@ -75,7 +74,7 @@ def parse(text: str, *, schema: Schema | None = None, limits: Limits = DEFAULT_L
 @cache
 def _lark() -> Lark:
     grammar = resources.files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", lexer="contextual", transformer=_TreeBuilder(), maybe_placeholders=True)
+    return Lark(grammar, parser="lalr", lexer=ContextLexer, transformer=_TreeBuilder(), maybe_placeholders=True)
 
 
 def _check_brackets(text: str, limits: Limits) -> None:
@@ -92,13 +91,13 @@ def _check_brackets(text: str, limits: Limits) -> None:
 class _BadPart(Exception):
     """A part of the text that lexes but means nothing, to be told with its position."""
 
-    def __init__(self, token: Token, error: ExpressionError) -> None:
+    def __init__(self, token: Lexeme, error: ExpressionError) -> None:
         self.token = token
         self.error = error
 
     def located(self, text: str) -> ParseError:
         """The error as the user sees it."""
-        start = self.token.start_pos or 0
+        start = self.token.start_pos
         return ParseError(
             self.error.message,
             text=text,
@@ -167,18 +166,18 @@ class _TreeBuilder(Transformer[Token, Expression]):
         return Not(self.in_range(parts))
 
     def like(self, parts: Parts) -> Expression:
-        name, _, pattern, escape = parts
-        escape_text = None if escape is None else _unquoted(escape)
-        return _made(pattern, TextMatch, _name(name), TextOperator.LIKE, _unquoted(pattern), escape_text)
+        name, pattern, escape = parts
+        escape_text = None if escape is None else unquoted(escape)
+        return _made(pattern, TextMatch, _name(name), TextOperator.LIKE, unquoted(pattern), escape_text)
 
     def not_like(self, parts: Parts) -> Expression:
         return Not(self.like(parts))
 
-    def looking(self, parts: Parts) -> Any:
-        if len(parts) == 1:
-            return parts[0]  # the rule that names the operator
-        name, operator, (token, operand) = parts
-        word = " ".join(operator.upper().split())
+    def looks(self, parts: Parts) -> str:
+        return _LOOKS[parts[0].upper()]
+
+    def looking(self, parts: Parts) -> Expression:
+        name, word, (token, operand) = parts
         if word in ("OVERLAPS", "WITHIN") or (word == "CONTAINS" and isinstance(operand, Point | Box)):
             return _made(token, Spatial, _name(name), SpatialOperator(word), operand)
         return _made(token, TextMatch, _name(name), TextOperator(word), operand)
@@ -194,33 +193,36 @@ class _TreeBuilder(Transformer[Token, Expression]):
 
     # Literals come with their first token, so that what is wrong with them can be pointed at.
 
-    def number(self, parts: Parts) -> tuple[Token, Value]:
-        return parts[0], _number(parts[0])
+    def number(self, parts: Parts) -> tuple[Lexeme, Value]:
+        return parts[0], _made(parts[0], read_number, parts[0])
 
-    def string(self, parts: Parts) -> tuple[Token, Value]:
-        return parts[0], _made(parts[0], checked_constant, _unquoted(parts[0]))
+    def string(self, parts: Parts) -> tuple[Lexeme, Value]:
+        return parts[0], _made(parts[0], read_string, parts[0])
 
-    def true(self, parts: Parts) -> tuple[Token, Value]:
+    def true(self, parts: Parts) -> tuple[Lexeme, Value]:
         return parts[0], True
 
-    def false(self, parts: Parts) -> tuple[Token, Value]:
+    def false(self, parts: Parts) -> tuple[Lexeme, Value]:
         return parts[0], False
 
-    def date(self, parts: Parts) -> tuple[Token, Value]:
-        return parts[1], _moment(parts[1], _DATE, "DATE '2026-11-15'").date()
+    def date(self, parts: Parts) -> tuple[Lexeme, Value]:
+        return parts[0], _made(parts[0], read_date, parts[0])
 
-    def timestamp(self, parts: Parts) -> tuple[Token, Value]:
-        moment = _moment(parts[1], _TIMESTAMP, "TIMESTAMP '2026-11-15 10:30:00Z'")
-        return parts[1], moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    def timestamp(self, parts: Parts) -> tuple[Lexeme, Value]:
+        return parts[0], _made(parts[0], read_timestamp, parts[0])
 
-    def point(self, parts: Parts) -> tuple[Token, Value]:
-        return parts[0], _made(parts[0], Point, *map(_number, parts[1:]))
+    def point(self, parts: Parts) -> tuple[Lexeme, Value]:
+        return parts[0], _made(parts[0], Point, *_coordinates(parts[1:]))
 
-    def box(self, parts: Parts) -> tuple[Token, Value]:
-        return parts[0], _made(parts[0], Box, *map(_number, parts[1:]))
+    def box(self, parts: Parts) -> tuple[Lexeme, Value]:
+        return parts[0], _made(parts[0], Box, *_coordinates(parts[1:]))
 
 
-def _made(token: Token, make: Any, *arguments: Any) -> Any:
+def _coordinates(tokens: Parts) -> list[int | float]:
+    return [_made(token, read_number, token) for token in tokens]
+
+
+def _made(token: Lexeme, make: Any, *arguments: Any) -> Any:
     """What `make` makes of its arguments; if it refuses them, the token says where."""
     try:
         return make(*arguments)
@@ -228,36 +230,11 @@ def _made(token: Token, make: Any, *arguments: Any) -> Any:
         raise _BadPart(token, error) from None
 
 
-def _name(token: Token) -> str:
+def _name(token: Lexeme) -> str:
     """An attribute's name, its quotes taken off."""
     if '"' not in token:
         return str(token)
     parts = re.findall(r'"((?:[^"]|"")+)"|([^."]+)', token)
     name = ".".join(quoted.replace('""', '"') or plain for quoted, plain in parts)
     return str(_made(token, checked_constant, name))
-
-
-def _unquoted(token: Token) -> str:
-    return token[1:-1].replace("''", "'")
-
-
-def _number(token: Token) -> int | float:
-    """An int unless written with a point or an exponent."""
-    if token.strip("+-0123456789"):
-        return _made(token, checked_constant, float(token))  # type: ignore[no-any-return]
-    digits = token.lstrip("+-").lstrip("0")
-    if len(digits) > 19:
-        raise _BadPart(token, ExpressionError("the number does not fit a 64-bit integer"))
-    return _made(token, checked_constant, int(token))  # type: ignore[no-any-return]
-
-
-def _moment(token: Token, form: re.Pattern[str], example: str) -> datetime:
-    text = _unquoted(token)
-    try:
-        if form.fullmatch(text):
-            return datetime.fromisoformat(text)
-    except ValueError:
-        pass
-    raise _BadPart(token, ExpressionError(f"no such moment: {text!r}", suggestion=f"write it like {example}"))
-
 

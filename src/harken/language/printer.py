@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import date, datetime
 
+from harken.language.lexer import RESERVED
 from harken.model.expressions import (
     And,
     Comparison,
@@ -22,7 +23,6 @@ from harken.model.expressions import (
 from harken.model.values import Box, EventValue, Point
 
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
-_RESERVED = frozenset("AND OR NOT IN BETWEEN LIKE IS NULL EXISTS TRUE FALSE".split())
 _OR_LEVEL, _AND_LEVEL, _NOT_LEVEL = range(3)
 
 
@@ -33,7 +33,7 @@ def to_text(expression: Expression) -> str:
 
 def name_text(name: str) -> str:
     """An attribute's name, quoted if it has to be."""
-    if _PLAIN_NAME.fullmatch(name) and name.split(".")[0].upper() not in _RESERVED:
+    if _PLAIN_NAME.fullmatch(name) and name.split(".")[0].upper() not in RESERVED:
         return name
     escaped = name.replace('"', '""')
     return f'"{escaped}"'

@@ -19,9 +19,9 @@ Rule = Callable[[Expression], Expression]
 
 RULES: tuple[Rule, ...] = (
     push_negation,
+    fold_constants,
     flatten,
     drop_presence_tautologies,
-    fold_constants,
     simplify_patterns,
     join_equalities,
 )

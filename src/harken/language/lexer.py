@@ -1,0 +1,116 @@
+"""Characters to tokens, in one regular expression and with the parser's help.
+
+Only a few words are reserved. All other keywords mean something only where the grammar can use them, and
+stay usable as attribute names elsewhere: `date = DATE '2026-11-15' AND contains CONTAINS 'x'` is fine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lark.common import LexerConf
+from lark.lexer import Lexer, LexerState
+from lark.parsers.lalr_parser_state import ParserState
+
+STRING = r"'(?:[^']|'')*'"
+NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_PART = r'(?:[^\W\d]\w*|"(?:[^"]|"")+")'
+
+_TOKEN = re.compile(
+    rf"""(?P<skip>\s+|--[^\n]*|/\*.*?\*/)
+    |(?P<word>{_PART}(?:\.{_PART})*)
+    |(?P<NUMBER>{NUMBER})
+    |(?P<STRING>{STRING})
+    |(?P<COMPARATOR><>|!=|<=|>=|=|<|>)
+    |(?P<LPAR>\()|(?P<RPAR>\))|(?P<COMMA>,)|(?P<LSQB>\[)|(?P<RSQB>\])""",
+    re.VERBOSE | re.DOTALL,
+)
+
+RESERVED = {
+    "AND": "_AND",
+    "OR": "_OR",
+    "NOT": "_NOT",
+    "IN": "_IN",
+    "BETWEEN": "_BETWEEN",
+    "LIKE": "_LIKE",
+    "IS": "_IS",
+    "NULL": "_NULL",
+    "EXISTS": "_EXISTS",
+    "TRUE": "TRUE",
+    "FALSE": "FALSE",
+}
+_CONTEXTUAL = {
+    "RANGE": "_RANGE",
+    "ESCAPE": "_ESCAPE",
+    "STARTS": "STARTS",
+    "ENDS": "ENDS",
+    "WITH": "_WITH",
+    "CONTAINS": "CONTAINS",
+    "MATCHES": "MATCHES",
+    "OVERLAPS": "OVERLAPS",
+    "WITHIN": "WITHIN",
+}
+# These can begin an expression, as an attribute can: what follows tells the two apart.
+_BEFORE_QUOTE = {"DATE": "_DATE", "TIMESTAMP": "_TIMESTAMP"}
+_BEFORE_BRACKET = {"POINT": "POINT", "BOX": "BOX"}
+_QUOTE, _BRACKET = re.compile(r"\s*'"), re.compile(r"\s*\(")
+
+STRAY = "STRAY"
+"""The type of a character that begins no token; no rule accepts it, so the parser says what it expected."""
+
+_KINDS = {kind: kind for kind in ("NUMBER", "STRING", "COMPARATOR", "LPAR", "RPAR", "COMMA", "LSQB", "RSQB", STRAY)}
+
+
+class Lexeme(str):
+    """A token as lark's parser needs it, at a fraction of the cost of lark's own."""
+
+    __slots__ = ("start_pos", "type")
+    type: str
+    start_pos: int
+    # lark asks for these when it reports an error; positions are computed from the offset then.
+    line = column = end_line = end_column = end_pos = None
+
+
+class ContextLexer(Lexer):
+    """Tokens of the WHERE language, for lark."""
+
+    __future_interface__ = 2
+
+    def __init__(self, _: LexerConf) -> None:
+        pass
+
+    def lex(self, lexer_state: LexerState, parser_state: ParserState) -> Iterator[Lexeme]:
+        """The tokens, each decided only when the parser has taken the one before."""
+        text = lexer_state.text.text
+        states = parser_state.parse_conf.states
+        match, at, end = _TOKEN.match, 0, len(text)
+        while at < end:
+            found = match(text, at)
+            if found is None:
+                kind, after = STRAY, at + 1
+            else:
+                kind, after = found.lastgroup or "", found.end()
+            if kind != "skip":
+                value = text[at:after]
+                name = _KINDS.get(kind) or _word(value, text, after, states[parser_state.position])
+                lexeme = Lexeme(value)
+                lexeme.type = name
+                lexeme.start_pos = at
+                yield lexeme
+            at = after
+
+
+def _word(value: str, text: str, after: int, accepted: dict[str, object]) -> str:
+    upper = value.upper()
+    reserved = RESERVED.get(upper)
+    if reserved is not None:
+        return reserved
+    keyword = _CONTEXTUAL.get(upper)
+    if keyword is not None:
+        return keyword if keyword in accepted else "NAME"
+    if upper in _BEFORE_QUOTE and _QUOTE.match(text, after):
+        return _BEFORE_QUOTE[upper]
+    if upper in _BEFORE_BRACKET and _BRACKET.match(text, after):
+        return _BEFORE_BRACKET[upper]
+    return "NAME"

@@ -1,0 +1,66 @@
+"""Literals: what each written constant stands for. Raises ExpressionError for those that stand for nothing."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime
+
+from harken.errors import ExpressionError
+from harken.model.values import Type, Value, checked_constant
+
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_TIMESTAMP = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?(?:Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII
+)
+_INT_DIGITS = 19
+
+
+def read_literal(kind: Type, literal: str) -> Value:
+    """The value of a literal that stands where this type is meant; dates without their keyword."""
+    match kind:
+        case Type.INT | Type.FLOAT:
+            return read_number(literal)
+        case Type.DATE:
+            return read_date(literal)
+        case Type.TIMESTAMP:
+            return read_timestamp(literal)
+    return read_string(literal)
+
+
+def read_number(literal: str) -> int | float:
+    """An int unless written with a point or an exponent."""
+    if literal.strip("+-0123456789"):
+        return checked_constant(float(literal))  # type: ignore[return-value]
+    if len(literal) > _INT_DIGITS and len(literal.lstrip("+-").lstrip("0")) > _INT_DIGITS:
+        raise ExpressionError("the number does not fit a 64-bit integer")
+    return checked_constant(int(literal))  # type: ignore[return-value]
+
+
+def read_string(literal: str) -> str:
+    """What stands between the quotes."""
+    return checked_constant(unquoted(literal))  # type: ignore[return-value]
+
+
+def read_date(literal: str) -> date:
+    """The date in a quoted string."""
+    return _moment(unquoted(literal), _DATE, "DATE '2026-11-15'").date()
+
+
+def read_timestamp(literal: str) -> datetime:
+    """The moment in a quoted string, in UTC; without an offset it is read as UTC."""
+    moment = _moment(unquoted(literal), _TIMESTAMP, "TIMESTAMP '2026-11-15 10:30:00Z'")
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def unquoted(literal: str) -> str:
+    """A quoted text without its quotes."""
+    return literal[1:-1].replace("''", "'")
+
+
+def _moment(text: str, form: re.Pattern[str], example: str) -> datetime:
+    if form.fullmatch(text):
+        try:
+            return datetime.fromisoformat(text)
+        except ValueError:
+            pass
+    raise ExpressionError(f"no such moment: {text!r}", suggestion=f"write it like {example}")
