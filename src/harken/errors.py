@@ -8,8 +8,9 @@ editor) can use them.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +183,30 @@ class DuplicateSubscriptionError(SubscriptionError):
         self.subscription = subscription
 
 
+class Rejected(Protocol):
+    """What a bulk load says about a row it did not take."""
+
+    @property
+    def row(self) -> int:
+        """The row's number in the input, from 0."""
+
+    @property
+    def reason(self) -> str:
+        """What is wrong, in one line."""
+
+
+class BulkLoadError(SubscriptionError):
+    """A bulk load of which nothing was taken, because some rows could not be; `rejects` has them all."""
+
+    def __init__(self, rejects: Sequence[Rejected]) -> None:
+        first = rejects[0]
+        super().__init__(
+            f"nothing was loaded: {len(rejects):,} rejected, the first is row {first.row}: {first.reason}",
+            suggestion='pass on_error="collect" to load the others',
+        )
+        self.rejects = tuple(rejects)
+
+
 class UnknownSubscriptionError(HarkenError, KeyError):
     """No subscription of that id is registered."""
 
@@ -205,9 +230,7 @@ class UnknownAlgorithmError(HarkenError, LookupError):
 class InputFileError(HarkenError, ValueError):
     """A file that cannot be read as what it should be; `path` and, where known, `line`."""
 
-    def __init__(
-        self, path: str, message: str, *, line: int | None = None, suggestion: str | None = None
-    ) -> None:
+    def __init__(self, path: str, message: str, *, line: int | None = None, suggestion: str | None = None) -> None:
         where = f"{path}, line {line}" if line is not None else path
         super().__init__(f"{where}: {message}", suggestion=suggestion)
         self.path = path

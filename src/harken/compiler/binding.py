@@ -39,9 +39,7 @@ class Part:
 
 def bind(plan: Plan, rows: Sequence[int], literals: Sequence[Sequence[str]]) -> tuple[Part, list[int]]:
     """The part that the rows make, and the rows whose literals the plan does not fit."""
-    columns = [
-        _read(kind, [row[slot] for row in literals]) for slot, kind in enumerate(plan.slot_types)
-    ]
+    columns = [_read(kind, [row[slot] for row in literals]) for slot, kind in enumerate(plan.slot_types)]
     fits = _fits(plan, columns, len(rows))
     if all(fits):
         return _part(plan, rows, columns), []

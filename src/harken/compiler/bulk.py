@@ -14,6 +14,7 @@ from harken.compiler.binding import Part, bind, join, part_of_rows
 from harken.compiler.shapes import Plan, plan_for, split
 from harken.errors import HarkenError, Position, SubscriptionError
 from harken.language import parse
+from harken.model.expressions import Expression, Node, check_limits, check_schema
 from harken.model.limits import DEFAULT_LIMITS, Limits
 from harken.model.schema import Schema
 from harken.model.subscriptions import SubscriptionId, Validity, checked_id
@@ -50,7 +51,7 @@ class Reject:
 
 @dataclass(slots=True)
 class Texts:
-    """Subscriptions as columns of text. Columns left out are null throughout."""
+    """Subscriptions as columns of text (or trees). Columns left out are null throughout."""
 
     ids: Sequence[object]
     expressions: Sequence[object]
@@ -96,6 +97,17 @@ def compile_texts(
         if progress is not None:
             progress(stop)
     return compiler.finish()
+
+
+def read_expression(given: object, schema: Schema | None, limits: Limits) -> Expression:
+    """The expression that a text says, or that is given as a tree, checked against schema and limits."""
+    if not isinstance(given, Node):
+        return parse(given, schema=schema, limits=limits)  # type: ignore[arg-type]  # parse says what is wrong
+    expression: Expression = given  # type: ignore[assignment]  # Node's subclasses are the expressions
+    check_limits(expression, limits)
+    if schema is not None:
+        check_schema(expression, schema)
+    return expression
 
 
 class _Compiler:
@@ -186,8 +198,7 @@ class _Compiler:
         taken, clause_counts, predicates = [], [], PredicateRows()
         for row in rows:
             try:
-                text = self._texts.expressions[row]
-                expression = parse(text, schema=self._schema, limits=self._limits)  # type: ignore[arg-type]
+                expression = read_expression(self._texts.expressions[row], self._schema, self._limits)
                 form = normalise(expression, self._limits)
             except HarkenError as error:
                 self._reject(row, error)
@@ -206,7 +217,7 @@ class _Compiler:
         texts = self._texts
         ids = [texts.ids[row] for row in taken]
         table = assemble(
-            id_array(ids),  # type: ignore[arg-type]  # checked when admitted
+            id_array(ids),  # checked when admitted
             _offsets(part.clause_counts),
             _offsets(part.predicate_counts),
             part.predicates,

@@ -43,10 +43,10 @@ SLOTS_PER_PLAN = 64
 
 
 def split(text: str) -> tuple[str, list[str]]:
-    """The shape of a text, and its literals as written, in order.
+    r"""The shape of a text, and its literals as written, in order.
 
     >>> split("price < 300 AND maker = 'Sony'")
-    ("price < \\x00i AND maker = \\x00s", ['300', "'Sony'"])
+    ('price < \x00i AND maker = \x00s', ['300', "'Sony'"])
     """
     pieces = _TOKEN.split(text)
     literals = []

@@ -49,10 +49,7 @@ def complain(text: str, error: UnexpectedToken) -> ParseError:
     if unclosed:
         return _error(text, offset, 1, unclosed, found, ())
     expected = _spoken(error.accepts or error.expected)
-    if offset == len(text):
-        message = "the expression ends too early"
-    else:
-        message = f"unexpected {found!r}"
+    message = "the expression ends too early" if offset == len(text) else f"unexpected {found!r}"
     if expected:
         message += f", expected {_listed(expected)}"
     hint, back = _hint(text, offset, found, expected)

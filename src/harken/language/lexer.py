@@ -7,7 +7,7 @@ stay usable as attribute names elsewhere: `date = DATE '2026-11-15' AND contains
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from lark.common import LexerConf
 from lark.lexer import Lexer, LexerState
@@ -59,7 +59,9 @@ _QUOTE, _BRACKET = re.compile(r"\s*'"), re.compile(r"\s*\(")
 STRAY = "STRAY"
 """The type of a character that begins no token; no rule accepts it, so the parser says what it expected."""
 
-_KINDS = {kind: kind for kind in ("NUMBER", "STRING", "COMPARATOR", "LPAR", "RPAR", "COMMA", "LSQB", "RSQB", STRAY)}
+_KINDS = {
+    kind: kind for kind in ("NUMBER", "STRING", "COMPARATOR", "LPAR", "RPAR", "COMMA", "LSQB", "RSQB", STRAY)
+}
 
 
 class Lexeme(str):
@@ -80,7 +82,7 @@ class ContextLexer(Lexer):
     def __init__(self, _: LexerConf) -> None:
         pass
 
-    def lex(self, lexer_state: LexerState, parser_state: ParserState) -> Iterator[Lexeme]:
+    def lex(self, lexer_state: LexerState, parser_state: ParserState[int]) -> Iterator[Lexeme]:  # type: ignore[override]  # duck-typed for speed
         """The tokens, each decided only when the parser has taken the one before."""
         text = lexer_state.text.text
         states = parser_state.parse_conf.states
@@ -101,7 +103,7 @@ class ContextLexer(Lexer):
             at = after
 
 
-def _word(value: str, text: str, after: int, accepted: dict[str, object]) -> str:
+def _word(value: str, text: str, after: int, accepted: Container[str]) -> str:
     upper = value.upper()
     reserved = RESERVED.get(upper)
     if reserved is not None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 from importlib import resources
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedToken
@@ -37,6 +38,7 @@ from harken.model.schema import Schema
 from harken.model.text import TextOperator
 from harken.model.values import Box, Point, Value, checked_constant
 
+Made = TypeVar("Made")
 Parts: TypeAlias = list[Any]  # the children lark hands to a rule: tokens and what other rules returned
 
 _LOOKS = {"STARTS": "STARTS WITH", "ENDS": "ENDS WITH"} | {
@@ -63,7 +65,7 @@ def parse(text: str, *, schema: Schema | None = None, limits: Limits = DEFAULT_L
         expression: Expression = _lark().parse(text)  # type: ignore[assignment]  # the builder makes it
     except UnexpectedToken as error:
         raise complain(text, error) from None
-    except _BadPart as bad:
+    except _BadPartError as bad:
         raise bad.located(text) from None
     check_limits(expression, limits)
     if schema is not None:
@@ -88,7 +90,7 @@ def _check_brackets(text: str, limits: Limits) -> None:
             raise BoundError("max_depth", limits.max_depth, "the expression nests too many parentheses")
 
 
-class _BadPart(Exception):
+class _BadPartError(Exception):
     """A part of the text that lexes but means nothing, to be told with its position."""
 
     def __init__(self, token: Lexeme, error: ExpressionError) -> None:
@@ -222,12 +224,12 @@ def _coordinates(tokens: Parts) -> list[int | float]:
     return [_made(token, read_number, token) for token in tokens]
 
 
-def _made(token: Lexeme, make: Any, *arguments: Any) -> Any:
+def _made(token: Lexeme, make: Callable[..., Made], *arguments: object) -> Made:
     """What `make` makes of its arguments; if it refuses them, the token says where."""
     try:
         return make(*arguments)
     except ExpressionError as error:
-        raise _BadPart(token, error) from None
+        raise _BadPartError(token, error) from None
 
 
 def _name(token: Lexeme) -> str:
@@ -237,4 +239,3 @@ def _name(token: Lexeme) -> str:
     parts = re.findall(r'"((?:[^"]|"")+)"|([^."]+)', token)
     name = ".".join(quoted.replace('""', '"') or plain for quoted, plain in parts)
     return str(_made(token, checked_constant, name))
-

@@ -50,7 +50,7 @@ class Attribute:
         return Comparison(self._name, Comparator.GE, value)
 
     def between(self, low: Value, high: Value) -> Range:
-        """low <= value <= high."""
+        """Low <= value <= high."""
         return Range(self._name, low, high)
 
     def in_range(self, low: Value, high: Value, *, low_closed: bool = True, high_closed: bool = False) -> Range:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from harken.errors import EventError, ValueOutOfRangeError
@@ -17,34 +17,25 @@ FlatEvent: TypeAlias = dict[str, EventValue]
 MAX_NESTING = 64
 
 
-class Unsupported:
-    """A value of a type the language has not (a list, say): harmless until a subscription asks for it."""
+def flatten(event: Event) -> tuple[FlatEvent, dict[str, EventError]]:
+    """The event's values under dotted names; apart from them, what is wrong with those that are no values.
 
-    __slots__ = ("type_name",)
-
-    def __init__(self, value: object) -> None:
-        self.type_name = type(value).__name__
-
-
-def flatten(event: Event) -> tuple[FlatEvent, dict[str, Unsupported]]:
-    """The event's values under dotted names, and apart from them the values the language has no type for.
-
-    Raises EventError for a name that occurs twice (`{"a.b": 1, "a": {"b": 2}}`), and for values out of range.
+    A value of a type the language has not (a list), or out of range (NaN), is harmless until a subscription
+    asks for it: whoever matches decides. A name that occurs twice (`{"a.b": 1, "a": {"b": 2}}`), or that is
+    no string, is an error at once.
     """
     if not isinstance(event, Mapping):
         raise EventError(f"an event is a mapping of names to values, found {type(event).__name__}")
     flat: FlatEvent = {}
-    unsupported: dict[str, Unsupported] = {}
+    faults: dict[str, EventError] = {}
     for name, value in _pairs(event, "", 1):
-        if name in flat or name in unsupported:
+        if name in flat or name in faults:
             raise EventError(f"attribute {name!r} occurs twice", attribute=name)
         try:
-            flat[name] = checked_value(value)
-        except ValueOutOfRangeError as error:
-            raise EventError(f"attribute {name!r}: {error}", attribute=name) from None
-        except TypeError:
-            unsupported[name] = Unsupported(value)
-    return flat, unsupported
+            flat[name] = _shape(value) if isinstance(value, Mapping) else checked_value(value)
+        except (TypeError, ValueOutOfRangeError) as error:
+            faults[name] = EventError(f"attribute {name!r}: {error}", attribute=name)
+    return flat, faults
 
 
 def _pairs(event: Event, prefix: str, depth: int) -> Iterator[tuple[str, object]]:
@@ -54,26 +45,22 @@ def _pairs(event: Event, prefix: str, depth: int) -> Iterator[tuple[str, object]
         if not isinstance(key, str) or not key:
             raise EventError(f"attribute names are non-empty strings, found {key!r}")
         name = f"{prefix}.{key}" if prefix else key
-        if not isinstance(value, Mapping):
-            if value is not None:
-                yield name, value
-            continue
-        shape = _shape(name, value)
-        if shape is not None:
-            yield name, shape
-        else:
+        if isinstance(value, Mapping) and not _is_shape(value):
             yield from _pairs(value, name, depth + 1)
+        elif value is not None:
+            yield name, value
 
 
-def _shape(name: str, value: Mapping[str, object]) -> Point | Box | None:
-    """A point or box in its JSON form, as in `{"type": "Point", "coordinates": [2.35, 48.86]}`."""
-    makers = {"Point": Point, "Box": Box}
-    maker = makers.get(value["type"]) if set(value) == {"type", "coordinates"} else None  # type: ignore[call-overload]
-    if maker is None:
-        return None
+def _is_shape(value: Mapping[str, object]) -> bool:
+    """Whether this is a point or box in its JSON form: `{"type": "Point", "coordinates": [2.35, 48.86]}`."""
+    return len(value) == 2 and value.get("type") in ("Point", "Box") and "coordinates" in value
+
+
+def _shape(value: Mapping[str, object]) -> Point | Box:
     coordinates = value["coordinates"]
+    if not isinstance(coordinates, Sequence):
+        raise TypeError(f"coordinates are a list of numbers, found {coordinates!r}")
     try:
-        return maker(*coordinates)  # type: ignore[misc,no-any-return]
-    except (TypeError, ValueOutOfRangeError) as error:
-        said = f"attribute {name!r}: bad {value['type']} coordinates {coordinates!r} ({error})"
-        raise EventError(said, attribute=name) from None
+        return Point(*coordinates) if value["type"] == "Point" else Box(*coordinates)
+    except TypeError:
+        raise TypeError(f"a {value['type']} does not have {len(coordinates)} coordinates") from None

@@ -213,7 +213,7 @@ TRUE, FALSE = Constant(True), Constant(False)
 
 def children(expression: Expression) -> tuple[Expression, ...]:
     """The direct parts of an inner node; none for a leaf."""
-    if isinstance(expression, (And, Or)):  # noqa: UP038  # a tuple is checked faster than a union
+    if isinstance(expression, (And, Or)):  # a tuple is checked faster than a union
         return expression.terms
     return (expression.term,) if isinstance(expression, Not) else ()
 

@@ -86,8 +86,7 @@ def _like_regex(pattern: str, escape: str | None) -> str:
 
     wild = {Wildcard.ANY_RUN: ".*", Wildcard.ANY_ONE: "."}
     pieces = [
-        wild[token] if isinstance(token, Wildcard) else re2.escape(token)
-        for token in like_tokens(pattern, escape)
+        wild[token] if isinstance(token, Wildcard) else re2.escape(token) for token in like_tokens(pattern, escape)
     ]
     return f"(?s:{''.join(pieces)})"
 

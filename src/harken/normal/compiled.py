@@ -285,4 +285,3 @@ def _conformed_column(field: pa.Field, column: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     return column.cast(pa.string()).dictionary_encode().cast(field.type)
-

@@ -91,7 +91,7 @@ def one_of(kind: Kind, values: Iterable[Value]) -> OneOf:
     values = tuple(values)
     if len(values) == 1:
         return OneOf(kind, values)
-    ascending = sorted(values)  # type: ignore[type-var]
+    ascending = sorted(values)
     return OneOf(kind, tuple(v for at, v in enumerate(ascending) if not at or v != ascending[at - 1]))
 
 
@@ -206,4 +206,3 @@ def _met_regions(one: Region, other: Region) -> Region | None:
     if one.kind is not None and other.kind is not None and one.kind is not other.kind:
         return None
     return Region(one.kind or other.kind, one.tests | other.tests)
-

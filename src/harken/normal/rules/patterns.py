@@ -20,9 +20,11 @@ def simplify_patterns(expression: Expression) -> Expression:
             return Or(tuple(map(simplify_patterns, terms)))
         case Not(term=TextMatch() as leaf):
             plain = _plain(leaf)
-            return Comparison(plain.attribute, plain.operator.negated, plain.value) if isinstance(
-                plain, Comparison
-            ) else Not(plain)
+            return (
+                Comparison(plain.attribute, plain.operator.negated, plain.value)
+                if isinstance(plain, Comparison)
+                else Not(plain)
+            )
         case Not(term=term):
             return Not(simplify_patterns(term))
         case TextMatch():

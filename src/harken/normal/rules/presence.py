@@ -1,4 +1,4 @@
-"""An attribute is there or not: asking for either is asking nothing. (Only presence is never unknown.)"""
+"""An attribute is there or not: asking for either is asking nothing, as presence is never unknown."""
 
 from __future__ import annotations
 

@@ -1,0 +1,221 @@
+"""The façade: subscribe, match, explain. It checks what comes in, owns ids and validity, and asks a matcher."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from harken import persistence
+from harken.compiler import Reject
+from harken.errors import BulkLoadError
+from harken.explanation import Explanation, explain
+from harken.intake import Admission, SubscriptionSource, admit
+from harken.matching import registry
+from harken.matching.contract import Slots, Stats
+from harken.matching.events import EventBatch, EventSource, checked_event
+from harken.matching.identity import Identities
+from harken.model.events import Event
+from harken.model.expressions import Expression
+from harken.model.limits import DEFAULT_LIMITS, Limits
+from harken.model.schema import Schema
+from harken.model.subscriptions import ALWAYS, Subscription, SubscriptionId, Validity, now
+from harken.model.values import Type
+from harken.persistence import SavedEngine
+
+OnError: TypeAlias = Literal["raise", "collect"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadReport:
+    """What became of a bulk load: how many were taken in, and each row that was not, with its reason."""
+
+    loaded: int
+    rejects: tuple[Reject, ...]
+
+
+class Engine:
+    """Holds subscriptions and says which of them an event satisfies.
+
+    `algorithm` is one of `harken.algorithms()` or "auto"; `schema` fixes attribute types; `limits` bound what
+    one subscription may ask for. Any number of threads may match at once; calls that change the
+    subscriptions must not run at the same time as any other call.
+
+    >>> engine = Engine()
+    >>> engine.subscribe("alice", "item = 'camera' and price < 300")
+    >>> engine.match({"item": "camera", "price": 199})
+    ['alice']
+    """
+
+    def __init__(
+        self,
+        algorithm: str = registry.AUTO,
+        schema: Schema | Mapping[str, Type | str] | None = None,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        **options: object,
+    ) -> None:
+        self.algorithm = registry.choose() if algorithm == registry.AUTO else algorithm
+        self.schema = schema if schema is None or isinstance(schema, Schema) else Schema(schema)
+        self.limits = limits
+        self._matcher = registry.create(self.algorithm, **options)
+        self._identities = Identities()
+        self._owners: dict[int, str] = {}
+        self._validity: dict[int, Validity] = {}
+
+    def __len__(self) -> int:
+        """How many subscriptions there are."""
+        return len(self._identities)
+
+    def __contains__(self, id: object) -> bool:
+        """Whether a subscription of this id is registered."""
+        return id in self._identities
+
+    def __iter__(self) -> Iterator[SubscriptionId]:
+        """The ids of all subscriptions."""
+        return iter(self._identities)
+
+    def __repr__(self) -> str:
+        return f"Engine(algorithm={self.algorithm!r}, subscriptions={len(self):,})"
+
+    def subscribe(
+        self,
+        id: SubscriptionId,
+        expression: str | Expression,
+        *,
+        owner: str | None = None,
+        valid_from: datetime | None = None,
+        valid_until: datetime | None = None,
+        replace: bool = False,
+    ) -> None:
+        """Register one subscription. A taken id is an error unless `replace` is said.
+
+        Costs a parse and one insertion. For many, `subscribe_many` is far faster.
+        """
+        row = {
+            "id": id,
+            "expression": expression,
+            "owner": owner,
+            "valid_from": valid_from,
+            "valid_until": valid_until,
+        }
+        admission = self._admit([row], replace)
+        if admission.rejects:
+            raise admission.rejects[0].error
+        self._take_in(admission)
+
+    def subscribe_many(
+        self,
+        rows: SubscriptionSource,
+        *,
+        on_error: OnError = "raise",
+        replace: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> LoadReport:
+        """Register many subscriptions: all or none, or with `on_error="collect"` all that can be.
+
+        Rows are mappings (`id`, `expression`, and if wanted `owner`, `valid_from`, `valid_until`), pairs of id
+        and expression, `Subscription`s, or an Arrow table of these columns or of the compiled form.
+        """
+        admission = self._admit(rows, replace, progress)
+        if admission.rejects and on_error == "raise":
+            raise BulkLoadError(admission.rejects)
+        self._take_in(admission)
+        return LoadReport(len(admission.ids), tuple(admission.rejects))
+
+    def unsubscribe(self, id: SubscriptionId) -> None:
+        """Remove one subscription; UnknownSubscriptionError if there is none of this id."""
+        self._identities.slot(id)
+        self._remove([id])
+
+    def unsubscribe_many(self, ids: Iterable[SubscriptionId]) -> None:
+        """Remove many subscriptions: all, or none if one of the ids is not registered."""
+        distinct = list(dict.fromkeys(ids))
+        for id in distinct:
+            self._identities.slot(id)
+        self._remove(distinct)
+
+    def subscription(self, id: SubscriptionId) -> Subscription:
+        """What is registered under an id."""
+        slot = self._identities.slot(id)
+        validity = self._validity.get(slot, ALWAYS)
+        return Subscription(id, self._matcher.expression(slot), self._owners.get(slot), validity)
+
+    def match(self, event: Event, *, at: datetime | None = None) -> list[SubscriptionId]:
+        """The ids of all subscriptions the event satisfies, among those valid `at` that time (now)."""
+        flat = checked_event(event, self._matcher.attributes, self.schema)
+        slots = self._matcher.match(flat)
+        return self._identities.ids(slots[self._valid(slots, at)])
+
+    def match_batch(self, events: EventSource, *, at: datetime | None = None) -> pa.Table:
+        """All matches of many events: a table of `event` (row number) and `subscription` (id).
+
+        Takes an Arrow table or record batch, or dictionaries. Rows come ordered by event.
+        """
+        batch = EventBatch.of(events, self._matcher.attributes, self.schema)
+        rows, slots = self._matcher.match_batch(batch)
+        valid = self._valid(slots, at)
+        ids = pa.array(self._identities.ids(slots[valid]), self._identities.arrow_type)
+        return pa.table({"event": pa.array(rows[valid], pa.int64()), "subscription": ids})
+
+    def explain(self, event: Event, id: SubscriptionId, *, at: datetime | None = None) -> Explanation:
+        """Why a subscription does or does not match: each predicate's truth and the value it saw."""
+        subscription = self.subscription(id)
+        flat = checked_event(event, self._matcher.attributes, self.schema)
+        validity = subscription.validity
+        return explain(id, subscription.expression, flat, validity, validity.holds_at(at or now()))
+
+    def stats(self) -> Stats:
+        """What the engine holds and has done."""
+        return {"algorithm": self.algorithm, **self._matcher.stats()}
+
+    def save(self, path: str | Path) -> None:
+        """Write the engine into a folder; an engine saved there before is replaced as a whole."""
+        subscriptions = (self.subscription(id) for id in self)
+        saved = SavedEngine.of(self.algorithm, self.schema, self.limits, subscriptions)
+        persistence.save(saved, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path, *, algorithm: str | None = None) -> Engine:
+        """The engine saved in a folder, with the algorithm it was saved with unless another is named."""
+        saved = persistence.read(Path(path))
+        engine = cls(algorithm or saved.algorithm, saved.schema, limits=saved.limits)
+        engine.subscribe_many(saved.subscriptions)
+        return engine
+
+    def _admit(
+        self, rows: SubscriptionSource, replace: bool, progress: Callable[[int], None] | None = None
+    ) -> Admission:
+        return admit(rows, self._identities, self.schema, self.limits, replace=replace, progress=progress)
+
+    def _take_in(self, admission: Admission) -> None:
+        replaced = [id for id in admission.ids if id in self._identities]
+        incoming = admission.incoming
+        self._remove(replaced)
+        slots = self._identities.admit(admission.ids)
+        self._matcher.add(slots, incoming)
+        for slot, owner, validity in zip(slots.tolist(), admission.owners, admission.validity, strict=True):
+            if owner is not None:
+                self._owners[slot] = owner
+            if not validity.is_always:
+                self._validity[slot] = validity
+
+    def _remove(self, ids: list[SubscriptionId]) -> None:
+        slots = self._identities.dismiss(ids)
+        self._matcher.remove(slots)
+        for slot in slots.tolist():
+            self._owners.pop(slot, None)
+            self._validity.pop(slot, None)
+
+    def _valid(self, slots: Slots, at: datetime | None) -> np.ndarray:
+        """Which of the slots are valid at this time, as a mask."""
+        if not self._validity:
+            return np.ones(len(slots), bool)
+        moment = at or now()
+        bounded = self._validity
+        return np.array([s not in bounded or bounded[s].holds_at(moment) for s in slots.tolist()], bool)

@@ -1,0 +1,101 @@
+"""Why an event does or does not satisfy a subscription: each part's truth, and the value it saw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harken.language import to_text
+from harken.language.printer import name_text, value_text
+from harken.model.evaluation import Truth, truth
+from harken.model.events import FlatEvent
+from harken.model.expressions import And, Constant, Expression, Not, Or, children
+from harken.model.subscriptions import SubscriptionId, Validity
+from harken.normal.form import normalise
+
+_WORDS = {True: "true", False: "false", None: "unknown"}
+_SIGNS = {True: "✓", False: "✗", None: "?"}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One node of an explained expression."""
+
+    text: str
+    truth: Truth
+    seen: str | None
+    parts: tuple[Part, ...] = ()
+
+    def lines(self, indent: str = "") -> list[str]:
+        """The part and what is below it, one line each."""
+        saw = f"   [{self.seen}]" if self.seen is not None else ""
+        own = f"{indent}{_SIGNS[self.truth]} {_WORDS[self.truth]:<7}  {self.text}{saw}"
+        return [own, *(line for part in self.parts for line in part.lines(indent + "  "))]
+
+    def to_dict(self) -> dict[str, object]:
+        """The part as plain data, for JSON."""
+        said: dict[str, object] = {"text": self.text, "truth": _WORDS[self.truth]}
+        if self.seen is not None:
+            said["seen"] = self.seen
+        if self.parts:
+            said["parts"] = [part.to_dict() for part in self.parts]
+        return said
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Whether and why a subscription matches an event; print it."""
+
+    subscription: SubscriptionId
+    matches: bool
+    root: Part
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        verdict = "matches" if self.matches else "does not match"
+        head = f"{self.subscription!r} {verdict}"
+        return "\n".join([head, *self.root.lines("  "), *(f"  note: {note}" for note in self.notes)])
+
+    def to_dict(self) -> dict[str, object]:
+        """The explanation as plain data, for JSON."""
+        return {
+            "subscription": self.subscription,
+            "matches": self.matches,
+            "expression": self.root.to_dict(),
+            "notes": list(self.notes),
+        }
+
+
+def explain(
+    id: SubscriptionId, expression: Expression, event: FlatEvent, validity: Validity, valid_now: bool
+) -> Explanation:
+    """The explanation of one subscription for one flat event."""
+    root = _part(expression, event)
+    notes = []
+    form = normalise(expression)
+    if form.never_matches:
+        notes.append("this expression contradicts itself and never matches any event")
+    if form.always_matches:
+        notes.append("this expression is true for every event")
+    if not valid_now:
+        notes.append(f"not valid at this time: valid from {validity.valid_from} until {validity.valid_until}")
+    return Explanation(id, root.truth is True and valid_now, root, tuple(notes))
+
+
+def _part(node: Expression, event: FlatEvent) -> Part:
+    verdict = truth(node, event)
+    if isinstance(node, And | Or):
+        word = "all of" if isinstance(node, And) else "one of"
+        return Part(word, verdict, None, tuple(_part(child, event) for child in children(node)))
+    if isinstance(node, Not) and isinstance(node.term, And | Or | Not):
+        return Part("not", verdict, None, (_part(node.term, event),))
+    if isinstance(node, Constant):
+        return Part(to_text(node), verdict, None)
+    leaf = node.term if isinstance(node, Not) else node
+    return Part(to_text(node), verdict, _seen(leaf.attribute, event))  # type: ignore[union-attr]  # a predicate
+
+
+def _seen(attribute: str, event: Mapping[str, object]) -> str:
+    if attribute not in event:
+        return f"{name_text(attribute)} is missing"
+    return f"{name_text(attribute)} is {value_text(event[attribute])}"  # type: ignore[arg-type]

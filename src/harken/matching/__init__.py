@@ -1,0 +1,1 @@
+"""Matching: the contract every algorithm obeys, the registry that finds them, and the algorithms."""

@@ -1,0 +1,49 @@
+"""The algorithms by name. An algorithm is one file and one line here; nothing is imported until it is used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import NamedTuple
+
+from harken.errors import UnknownAlgorithmError
+from harken.matching.contract import Matcher
+
+
+class Algorithm(NamedTuple):
+    """Where an algorithm lives, and what it is in one line."""
+
+    target: str
+    summary: str
+
+
+_ALGORITHMS: dict[str, Algorithm] = {
+    "reference": Algorithm(
+        "harken.matching.reference:ReferenceMatcher",
+        "evaluates every expression for every event; slow, and the judge of all others",
+    ),
+}
+
+AUTO = "auto"
+
+
+def algorithms() -> dict[str, str]:
+    """The names of all matching algorithms, with a line about each.
+
+    >>> "reference" in algorithms()
+    True
+    """
+    return {name: algorithm.summary for name, algorithm in _ALGORITHMS.items()}
+
+
+def choose() -> str:
+    """What `auto` stands for."""
+    return "reference"
+
+
+def create(name: str, **options: object) -> Matcher:
+    """A new, empty matcher."""
+    if name not in _ALGORITHMS:
+        raise UnknownAlgorithmError(name, [AUTO, *_ALGORITHMS])
+    module, _, attribute = _ALGORITHMS[name].target.partition(":")
+    matcher: Matcher = getattr(import_module(module), attribute)(**options)
+    return matcher
