@@ -1,4 +1,4 @@
-"""Compiling many texts at once: grouped by shape and bound columnwise, the rest parsed one by one."""
+"""Compiling many texts at once: shapes found and literals bound by kernels, the rest parsed one by one."""
 
 from __future__ import annotations
 
@@ -10,24 +10,29 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from harken.compiler.binding import Part, bind, join, part_of_rows
-from harken.compiler.shapes import Plan, plan_for, split
+from harken.compiler.columns import ClauseColumns, offsets_of
+from harken.compiler.plans import Plan
 from harken.errors import HarkenError, Position, SubscriptionError
 from harken.language import parse
 from harken.model.expressions import Expression, Node, check_limits, check_schema
 from harken.model.limits import DEFAULT_LIMITS, Limits
 from harken.model.schema import Schema
 from harken.model.subscriptions import SubscriptionId, Validity, checked_id
-from harken.normal.compiled import MOMENT, PredicateRows, assemble, compiled_schema, id_array
+from harken.model.values import INT_MAX, INT_MIN
+from harken.normal.compiled import (
+    MOMENT,
+    PredicateRows,
+    assemble,
+    compiled_schema,
+    id_array,
+)
 from harken.normal.form import normalise
 
 CHUNK = 262_144
 """Rows compiled together: large, so that shapes repeat within it; bounded, so that memory is."""
 
-SMALLEST_GROUP = 4
-"""Fewer texts of one shape are parsed sooner than bound."""
-
-PLANS_KEPT = 65_536
+SMALLEST_BULK = 1_000
+"""Fewer texts are parsed sooner than the kernels are loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +122,7 @@ class _Compiler:
         self._texts = texts
         self._schema = schema
         self._limits = limits
-        self._plans: dict[str, Plan | None] = {}
+        self._plans: dict[bytes, Plan | None] = {}
         self._tables: list[pa.Table] = []
         self._rows: list[npt.NDArray[np.int64]] = []
         self._rejects: list[Reject] = []
@@ -125,15 +130,17 @@ class _Compiler:
 
     def compile_rows(self, rows: range) -> None:
         """Compile one chunk and keep its table."""
-        parts = []
-        slow = []
-        for shape, members in self._by_shape(self._admitted(rows)).items():
-            part, unfit = self._bound(shape, members)
-            slow.extend(unfit)
-            if part is not None:
-                parts.append(part)
-        parts.append(self._parsed(slow))
-        self._keep(join(parts))
+        admitted = self._admitted(rows)
+        if len(admitted) < SMALLEST_BULK:
+            self._keep(*self._parsed(admitted))
+            return
+        from harken.compiler.chunks import compile_chunk  # loads the kernels
+
+        expressions = [self._texts.expressions[row] for row in admitted]
+        chunk = compile_chunk(expressions, self._plans, self._schema, self._limits)
+        slow_rows = [admitted[at] for at in np.flatnonzero(~chunk.bound).tolist()]
+        taken, parsed = self._parsed(slow_rows)
+        self._keep(*chunk.joined(np.array(admitted), taken, parsed))
 
     def finish(self) -> Compilation:
         """Everything compiled so far, in the order of the input."""
@@ -145,16 +152,31 @@ class _Compiler:
 
     def _admitted(self, rows: range) -> list[int]:
         """The rows whose id and validity are in order."""
+        texts = self._texts
+        bounded = texts.valid_from is not None or texts.valid_until is not None
+        if not bounded and self._all_in_order(texts.ids[rows.start : rows.stop]):
+            return list(rows)
         admitted = []
         for row in rows:
             try:
-                self._check_id(checked_id(self._texts.ids[row]))
-                self._texts.validity(row)
+                self._check_id(checked_id(texts.ids[row]))
+                texts.validity(row)
             except SubscriptionError as error:
                 self._reject(row, error)
             else:
                 admitted.append(row)
         return admitted
+
+    def _all_in_order(self, ids: Sequence[object]) -> bool:
+        """A quick look that finds most columns of ids in order; a no means only: look at each."""
+        classes = set(map(type, ids)) | ({self._id_class} if self._id_class else set())
+        if classes == {int}:
+            in_order = min(ids) >= INT_MIN and max(ids) <= INT_MAX  # type: ignore[type-var,operator]
+        else:
+            in_order = classes == {str} and all(ids) and all(map(str.isascii, ids))  # type: ignore[arg-type]
+        if in_order:
+            self._id_class = classes.pop()
+        return in_order
 
     def _check_id(self, id: SubscriptionId) -> None:
         if self._id_class is None:
@@ -163,38 +185,8 @@ class _Compiler:
             wanted = "integers" if self._id_class is int else "strings"
             raise SubscriptionError(f"the id {id!r} is not like the ids before it, which are {wanted}")
 
-    def _by_shape(self, rows: list[int]) -> dict[str, list[tuple[int, list[str]]]]:
-        groups: dict[str, list[tuple[int, list[str]]]] = {}
-        expressions, longest = self._texts.expressions, self._limits.max_length
-        for row in rows:
-            text = expressions[row]
-            if isinstance(text, str) and len(text) <= longest:
-                shape, literals = split(text)
-            else:
-                shape, literals = "", []
-            groups.setdefault(shape, []).append((row, literals))
-        return groups
-
-    def _bound(self, shape: str, members: list[tuple[int, list[str]]]) -> tuple[Part | None, list[int]]:
-        rows = [row for row, _ in members]
-        if len(members) < SMALLEST_GROUP and shape not in self._plans:
-            return None, rows
-        plan = self._plan(shape, members[0])
-        if plan is None:
-            return None, rows
-        return bind(plan, rows, [literals for _, literals in members])
-
-    def _plan(self, shape: str, member: tuple[int, list[str]]) -> Plan | None:
-        if shape not in self._plans:
-            if len(self._plans) >= PLANS_KEPT:
-                self._plans.clear()
-            row, literals = member
-            text = self._texts.expressions[row]
-            self._plans[shape] = plan_for(str(text), literals, self._schema, self._limits)
-        return self._plans[shape]
-
-    def _parsed(self, rows: list[int]) -> Part:
-        """The slow way: each text parsed and normalised for itself."""
+    def _parsed(self, rows: list[int]) -> tuple[npt.NDArray[np.int64], ClauseColumns]:
+        """The slow way: each text parsed and normalised for itself; the rows that could be, and their clauses."""
         taken, clause_counts, predicates = [], [], PredicateRows()
         for row in rows:
             try:
@@ -206,34 +198,30 @@ class _Compiler:
             predicates.add(form)
             taken.append(row)
             clause_counts.append(len(form.clauses))
-        return part_of_rows(taken, clause_counts, predicates)
+        columns = ClauseColumns(
+            np.asarray(clause_counts, np.int32), np.diff(predicates.offsets()), predicates.columns()
+        )
+        return np.asarray(taken, np.int64), columns
 
     def _reject(self, row: int, error: HarkenError) -> None:
         id = self._texts.ids[row]
         self._rejects.append(Reject(row, id if isinstance(id, str | int) else None, error))
 
-    def _keep(self, part: Part) -> None:
-        taken = part.rows.tolist()
+    def _keep(self, rows: npt.NDArray[np.int64], columns: ClauseColumns) -> None:
+        taken = rows.tolist()
         texts = self._texts
-        ids = [texts.ids[row] for row in taken]
-        table = assemble(
-            id_array(ids),  # checked when admitted
-            _offsets(part.clause_counts),
-            _offsets(part.predicate_counts),
-            part.predicates,
-            owners=_taken(texts.owners, taken, pa.string()),
-            valid_from=_taken(texts.valid_from, taken, MOMENT),
-            valid_until=_taken(texts.valid_until, taken, MOMENT),
+        self._rows.append(rows)
+        self._tables.append(
+            assemble(
+                id_array([texts.ids[row] for row in taken]),
+                offsets_of(columns.clause_counts),
+                offsets_of(columns.predicate_counts),
+                columns.predicates,
+                owners=_taken(texts.owners, taken, pa.string()),
+                valid_from=_taken(texts.valid_from, taken, MOMENT),
+                valid_until=_taken(texts.valid_until, taken, MOMENT),
+            )
         )
-        order = np.argsort(part.rows, kind="stable")
-        self._tables.append(table.take(pa.array(order)))
-        self._rows.append(part.rows[order])
-
-
-def _offsets(counts: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    offsets = np.zeros(len(counts) + 1, np.int32)
-    np.cumsum(counts, out=offsets[1:])
-    return offsets
 
 
 def _taken(column: Sequence[object] | None, rows: list[int], kind: pa.DataType) -> pa.Array | None:

@@ -1,4 +1,4 @@
-"""Shapes: the text of an expression with its literals taken out.
+"""Plans for shapes: where in the compiled form each literal of a text goes.
 
 Subscriptions written by programs share a shape and differ in literals. A shape's **plan** says where in the
 compiled form each literal goes, so a thousand texts of one shape cost one parse. A plan exists only where the
@@ -7,7 +7,6 @@ normal form does not depend on what the literals are; where it may, a guard send
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -32,34 +31,7 @@ from harken.model.schema import Schema
 from harken.model.values import SPATIAL_KINDS, Kind, Type, Value, kind_of, type_of
 from harken.normal.rules.negation import push_negation
 
-# A literal, or something that must not be mistaken for one. Signs belong to numbers, digits in names do not.
-_TOKEN = re.compile(
-    r"""('(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/"""
-    r"""|(?<![\w.])[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.]))""",
-    re.DOTALL,
-)
-
 SLOTS_PER_PLAN = 64
-
-
-def split(text: str) -> tuple[str, list[str]]:
-    r"""The shape of a text, and its literals as written, in order.
-
-    >>> split("price < 300 AND maker = 'Sony'")
-    ('price < \x00i AND maker = \x00s', ['300', "'Sony'"])
-    """
-    pieces = _TOKEN.split(text)
-    literals = []
-    for at in range(1, len(pieces), 2):
-        token = pieces[at]
-        first = token[0]
-        if first == "'":
-            literals.append(token)
-            pieces[at] = "\0s"
-        elif first in "0123456789+-." and not token.startswith("--"):
-            literals.append(token)
-            pieces[at] = "\0i" if token.lstrip("+-").isdigit() else "\0f"
-    return "".join(pieces), literals
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,22 @@
+"""Compiling Python functions to machine code. Importing this loads numba: do it where a kernel is needed.
+
+Kernels are plain functions over flat arrays. They release the GIL, are compiled on first use and cached on
+disk. A cached kernel does not notice edits in callees of another file, so a kernel's callees stand in its own.
+With NUMBA_DISABLE_JIT=1 they run as ordinary Python, which is how the test suite runs them a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar, cast
+
+import numba
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Compile a function that works on flat arrays and numbers only."""
+    compiled = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    return cast("Callable[Parameters, Result]", compiled)
