@@ -215,16 +215,30 @@ class UnknownSubscriptionError(HarkenError, KeyError):
         self.subscription = subscription
 
 
-class UnknownAlgorithmError(HarkenError, LookupError):
-    """No matching algorithm of that name."""
+class UnknownNameError(HarkenError, LookupError):
+    """A name that nothing is registered under; the leaves say what was looked for."""
+
+    what = "name"
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         names = list(known)
         near = closest(name, names)
         super().__init__(
-            f"no algorithm {name!r}; there are {', '.join(names)}",
+            f"no {self.what} {name!r}; there are {', '.join(names)}",
             suggestion=f"did you mean {near!r}?" if near else None,
         )
+
+
+class UnknownAlgorithmError(UnknownNameError):
+    """No matching algorithm of that name."""
+
+    what = "algorithm"
+
+
+class UnknownExperimentError(UnknownNameError):
+    """No experiment of that name."""
+
+    what = "experiment"
 
 
 class InputFileError(HarkenError, ValueError):

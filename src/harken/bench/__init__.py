@@ -1,1 +1,1 @@
-"""x."""
+"""Experiments: measured side by side in one run, as ratios with repeats, and checked against the reference."""

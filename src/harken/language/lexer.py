@@ -17,13 +17,15 @@ STRING = r"'(?:[^']|'')*'"
 NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _PART = r'(?:[^\W\d]\w*|"(?:[^"]|"")+")'
 
+# STRAY is a character that begins no token: no rule accepts it, so the parser says what it expected instead.
 _TOKEN = re.compile(
-    rf"""(?P<skip>\s+|--[^\n]*|/\*.*?\*/)
-    |(?P<word>{_PART}(?:\.{_PART})*)
+    rf"""\s*(?:(?P<word>{_PART}(?:\.{_PART})*)
     |(?P<NUMBER>{NUMBER})
     |(?P<STRING>{STRING})
     |(?P<COMPARATOR><>|!=|<=|>=|=|<|>)
-    |(?P<LPAR>\()|(?P<RPAR>\))|(?P<COMMA>,)|(?P<LSQB>\[)|(?P<RSQB>\])""",
+    |(?P<LPAR>\()|(?P<RPAR>\))|(?P<COMMA>,)|(?P<LSQB>\[)|(?P<RSQB>\])
+    |(?P<skip>--[^\n]*|/\*.*?\*/|\Z)
+    |(?P<STRAY>.))""",
     re.VERBOSE | re.DOTALL,
 )
 
@@ -56,13 +58,6 @@ _BEFORE_QUOTE = {"DATE": "_DATE", "TIMESTAMP": "_TIMESTAMP"}
 _BEFORE_BRACKET = {"POINT": "POINT", "BOX": "BOX"}
 _QUOTE, _BRACKET = re.compile(r"\s*'"), re.compile(r"\s*\(")
 
-STRAY = "STRAY"
-"""The type of a character that begins no token; no rule accepts it, so the parser says what it expected."""
-
-_KINDS = {
-    kind: kind for kind in ("NUMBER", "STRING", "COMPARATOR", "LPAR", "RPAR", "COMMA", "LSQB", "RSQB", STRAY)
-}
-
 
 class Lexeme(str):
     """A token as lark's parser needs it, at a fraction of the cost of lark's own."""
@@ -89,18 +84,14 @@ class ContextLexer(Lexer):
         match, at, end = _TOKEN.match, 0, len(text)
         while at < end:
             found = match(text, at)
-            if found is None:
-                kind, after = STRAY, at + 1
-            else:
-                kind, after = found.lastgroup or "", found.end()
-            if kind != "skip":
-                value = text[at:after]
-                name = _KINDS.get(kind) or _word(value, text, after, states[parser_state.position])
-                lexeme = Lexeme(value)
-                lexeme.type = name
-                lexeme.start_pos = at
-                yield lexeme
-            at = after
+            kind: str = found.lastgroup  # type: ignore[union-attr,assignment]  # something always matches
+            start, at = found.span(kind)  # type: ignore[union-attr]
+            if kind == "skip":
+                continue
+            lexeme = Lexeme(text[start:at])
+            lexeme.start_pos = start
+            lexeme.type = _word(lexeme, text, at, states[parser_state.position]) if kind == "word" else kind
+            yield lexeme
 
 
 def _word(value: str, text: str, after: int, accepted: Container[str]) -> str:

@@ -1,0 +1,154 @@
+"""Reports: a result as JSON for programs, Markdown for readers, a plot for those who would rather look."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from harken.bench.machine import machine
+from harken.bench.measuring import Bench, Plot, Result
+from harken.errors import MissingExtraError
+
+
+def to_dict(name: str, bench: Bench, result: Result) -> dict[str, object]:
+    """A result with all that is needed to understand it later."""
+    return {
+        "experiment": name,
+        "title": result.title,
+        "scale": bench.scale,
+        "repeats": bench.repeats,
+        "seed": bench.seed,
+        "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": machine(),
+        "conditions": dict(result.conditions),
+        "figures": [figure.to_dict() for figure in result.figures],
+        "ratios": [ratio.to_dict() for ratio in result.ratios],
+        "plot": None if result.plot is None else asdict(result.plot),
+        "paper": result.paper,
+        "notes": result.notes,
+    }
+
+
+def write(folder: Path, name: str, report: dict[str, object], result: Result) -> list[Path]:
+    """Write NAME.json, NAME.md and, if there is something to draw, NAME.png."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = [folder / f"{name}.json", folder / f"{name}.md"]
+    written[0].write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    picture = folder / f"{name}.png"
+    if result.plot is not None:
+        draw(result.plot, result.title, picture)
+        written.append(picture)
+    written[1].write_text(markdown(report, result, picture if result.plot else None), encoding="utf-8")
+    return written
+
+
+def markdown(report: dict[str, object], result: Result, picture: Path | None) -> str:
+    """The result as a short page."""
+    facts = report["machine"]
+    assert isinstance(facts, dict)
+    lines = [
+        f"# {result.title}",
+        "",
+        f"`harken bench {report['experiment']} --scale {report['scale']}`, {report['repeats']} repeats, "
+        f"commit {facts['commit'] or 'unknown'}; {facts['processor']}, {facts['cores']} cores, "
+        f"{facts['memory_gib']} GiB, Python {facts['python']}.",
+        "",
+        *_bullets(result.conditions),
+        *_figure_table(result),
+        *_ratio_table(result),
+    ]
+    if result.paper:
+        lines += ["**The paper:** " + result.paper, ""]
+    if picture is not None:
+        lines += [f"![{result.title}]({picture.name})", ""]
+    lines += [f"- {note}" for note in result.notes]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _bullets(conditions: object) -> list[str]:
+    assert isinstance(conditions, dict)
+    return [*(f"- {name}: {value}" for name, value in conditions.items()), ""]
+
+
+def _figure_table(result: Result) -> list[str]:
+    if not result.figures:
+        return []
+    rows = ["| figure | median | low | high | unit | target |", "|---|---:|---:|---:|---|---|"]
+    for each in result.figures:
+        low, high = short(min(each.samples)), short(max(each.samples))
+        target = _target(each.target, each.reached)
+        rows.append(f"| {each.name} | {short(each.median)} | {low} | {high} | {each.unit} | {target} |")
+    return [*rows, ""]
+
+
+def _ratio_table(result: Result) -> list[str]:
+    if not result.ratios:
+        return []
+    rows = ["| ratio | median | low | high | verdict | target |", "|---|---:|---:|---:|---|---|"]
+    for each in result.ratios:
+        low, high = short(min(each.samples)), short(max(each.samples))
+        target = _target(each.target, each.reached)
+        rows.append(f"| {each.name} | {short(each.median)} | {low} | {high} | {each.verdict} | {target} |")
+    return [*rows, ""]
+
+
+def _target(target: float | None, reached: bool | None) -> str:
+    if target is None:
+        return ""
+    return f"{short(target)}: {'reached' if reached else 'missed'}"
+
+
+def short(number: float) -> str:
+    """A number as people read it: three significant digits, thousands apart."""
+    if number == 0 or abs(number) >= 1_000:
+        return f"{number:,.0f}"
+    return f"{number:.3g}"
+
+
+def show(console: Console, name: str, report: dict[str, object], result: Result) -> None:
+    """Print the result as tables."""
+    facts = report["machine"]
+    assert isinstance(facts, dict)
+    console.print(f"[bold]{name}[/bold]: {result.title}")
+    console.print(
+        f"{facts['processor']}, {facts['cores']} cores, {facts['memory_gib']} GiB; Python {facts['python']}; "
+        f"commit {facts['commit'] or 'unknown'}; scale {report['scale']}, {report['repeats']} repeats",
+        style="dim",
+    )
+    table = Table("", "median", "low", "high", "", "target")
+    for column in table.columns[1:4]:
+        column.justify = "right"
+    for each in [*result.figures, *result.ratios]:
+        numbers = (short(each.median), short(min(each.samples)), short(max(each.samples)))
+        unit = getattr(each, "unit", None) or f"x, {getattr(each, 'verdict', '')}"
+        table.add_row(each.name, *numbers, unit, _target(each.target, each.reached))
+    console.print(table)
+    for note in result.notes:
+        console.print(f"  {note}", style="dim")
+
+
+def draw(plot: Plot, title: str, path: Path) -> None:
+    """Draw curves into a PNG."""
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        raise MissingExtraError("drawing a plot", "bench") from None
+    mpl.use("agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(8, 5), layout="constrained")
+    for curve in plot.curves:
+        axes.plot(curve.x, curve.y, marker="o", label=curve.label)
+    axes.set(xlabel=plot.x_label, ylabel=plot.y_label, title=title)
+    if plot.log_x:
+        axes.set_xscale("log")
+    axes.set_yscale("log") if plot.log_y else axes.set_ylim(bottom=0)
+    axes.grid(visible=True, alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)

@@ -1,0 +1,76 @@
+"""`harken bench`: run experiments and write what they found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+
+class ScaleName(str, Enum):
+    """How large to run."""
+
+    SMALL = "small"
+    FULL = "full"
+
+
+class _Bars:
+    """Progress of experiments as bars on a terminal."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    @contextmanager
+    def step(self, label: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+        """A bar for one piece of work."""
+        task = self._progress.add_task(label, total=total)
+        try:
+            yield lambda done: self._progress.update(task, completed=done)
+        finally:
+            self._progress.remove_task(task)
+
+
+def bench(
+    names: Annotated[list[str] | None, typer.Argument(help="Experiments to run; see --list.")] = None,
+    list_all: Annotated[bool, typer.Option("--list", help="List the experiments and stop.")] = False,
+    scale: Annotated[
+        ScaleName, typer.Option(help="small: under a minute; full: as in the papers.")
+    ] = ScaleName.SMALL,
+    repeats: Annotated[int, typer.Option(min=1, help="How often each contender is measured.")] = 3,
+    out: Annotated[Path, typer.Option(help="Folder for JSON, Markdown and plots.")] = Path("bench-results"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Measure, side by side in one run, with repeats.
+
+    Example: harken bench compile --scale full --repeats 5
+    """
+    from harken.bench import experiments, report
+    from harken.bench.measuring import Bench
+
+    console, errors = Console(), Console(stderr=True)
+    if list_all or not names:
+        table = Table("experiment", "what it shows")
+        for name, summary in experiments.experiments().items():
+            table.add_row(name, summary)
+        console.print(table)
+        return
+    runs = {name: experiments.load(name) for name in names}
+    for name, run in runs.items():
+        with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
+            settings = Bench(scale.value, repeats, progress=_Bars(progress))
+            result = run(settings)
+        said = report.to_dict(name, settings, result)
+        written = report.write(out, name, said, result)
+        if as_json:
+            console.print_json(json.dumps(said))
+        else:
+            report.show(console, name, said, result)
+            errors.print("written: " + ", ".join(map(str, written)), style="dim", soft_wrap=True)
