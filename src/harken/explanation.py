@@ -89,9 +89,9 @@ def _part(node: Expression, event: FlatEvent) -> Part:
         return Part(word, verdict, None, tuple(_part(child, event) for child in children(node)))
     if isinstance(node, Not) and isinstance(node.term, And | Or | Not):
         return Part("not", verdict, None, (_part(node.term, event),))
-    if isinstance(node, Constant):
-        return Part(to_text(node), verdict, None)
     leaf = node.term if isinstance(node, Not) else node
+    if isinstance(leaf, Constant):
+        return Part(to_text(node), verdict, None)
     return Part(to_text(node), verdict, _seen(leaf.attribute, event))  # type: ignore[union-attr]  # a predicate
 
 

@@ -1,0 +1,23 @@
+"""Every registered algorithm is put to every check."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from harken import Engine, algorithms
+from tests.contract.checks import CHECKS, Case, vocabulary_for
+
+pytestmark = pytest.mark.kernel
+
+# As plain Python, kernels take a thousand times as long: fewer cases then.
+SEEDS = range(2 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 6)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
+@pytest.mark.parametrize("algorithm", algorithms())
+def test_the_algorithm_obeys(algorithm, check, seed):
+    case = Case.made(f"{check.__name__}-{seed}", vocabulary_for(check))
+    check(lambda: Engine(algorithm), case)
