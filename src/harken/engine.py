@@ -24,7 +24,7 @@ from harken.model.events import Event
 from harken.model.expressions import Expression
 from harken.model.limits import DEFAULT_LIMITS, Limits
 from harken.model.schema import Schema
-from harken.model.subscriptions import ALWAYS, Subscription, SubscriptionId, Validity, now
+from harken.model.subscriptions import ALWAYS, Subscription, SubscriptionId, Validity, moment_of
 from harken.model.values import Type
 from harken.persistence import SavedEngine
 
@@ -167,8 +167,7 @@ class Engine:
         """Why a subscription does or does not match: each predicate's truth and the value it saw."""
         subscription = self.subscription(id)
         flat = checked_event(event, self._matcher.attributes, self.schema)
-        validity = subscription.validity
-        return explain(id, subscription.expression, flat, validity, validity.holds_at(at or now()))
+        return explain(subscription, flat, moment_of(at), self.limits)
 
     def stats(self) -> Stats:
         """What the engine holds and has done."""
@@ -216,6 +215,6 @@ class Engine:
         """Which of the slots are valid at this time, as a mask."""
         if not self._validity:
             return np.ones(len(slots), bool)
-        moment = at or now()
+        moment = moment_of(at)
         bounded = self._validity
         return np.array([s not in bounded or bounded[s].holds_at(moment) for s in slots.tolist()], bool)

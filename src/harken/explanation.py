@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from harken.language import to_text
 from harken.language.printer import name_text, value_text
 from harken.model.evaluation import Truth, truth
 from harken.model.events import FlatEvent
 from harken.model.expressions import And, Constant, Expression, Not, Or, children
-from harken.model.subscriptions import SubscriptionId, Validity
+from harken.model.limits import Limits
+from harken.model.subscriptions import Subscription, SubscriptionId
 from harken.normal.form import normalise
 
 _WORDS = {True: "true", False: "false", None: "unknown"}
@@ -66,20 +68,20 @@ class Explanation:
         }
 
 
-def explain(
-    id: SubscriptionId, expression: Expression, event: FlatEvent, validity: Validity, valid_now: bool
-) -> Explanation:
-    """The explanation of one subscription for one flat event."""
-    root = _part(expression, event)
+def explain(subscription: Subscription, event: FlatEvent, moment: datetime, limits: Limits) -> Explanation:
+    """The explanation of one subscription for one flat event at one moment."""
+    root = _part(subscription.expression, event)
+    validity = subscription.validity
+    valid_now = validity.holds_at(moment)
     notes = []
-    form = normalise(expression)
+    form = normalise(subscription.expression, limits)
     if form.never_matches:
         notes.append("this expression contradicts itself and never matches any event")
     if form.always_matches:
         notes.append("this expression is true for every event")
     if not valid_now:
         notes.append(f"not valid at this time: valid from {validity.valid_from} until {validity.valid_until}")
-    return Explanation(id, root.truth is True and valid_now, root, tuple(notes))
+    return Explanation(subscription.id, root.truth is True and valid_now, root, tuple(notes))
 
 
 def _part(node: Expression, event: FlatEvent) -> Part:

@@ -17,9 +17,10 @@ from harken.matching.identity import Identities
 from harken.model.expressions import Expression, check_schema
 from harken.model.limits import Limits
 from harken.model.schema import Schema
-from harken.model.subscriptions import ALWAYS, Subscription, SubscriptionId, Validity, checked_id
+from harken.model.subscriptions import ALWAYS, Subscription, SubscriptionId, Validity
 from harken.normal.compiled import conform, is_compiled
 from harken.normal.decompiled import expressions_of
+from harken.normal.validation import compiled_faults
 
 SubscriptionSource: TypeAlias = (
     pa.Table
@@ -82,29 +83,29 @@ def _without_clashes(
 ) -> tuple[list[int], list[tuple[int, HarkenError]]]:
     """Which rows may keep their id; with `replace`, of several rows with one id the last."""
     clashes: list[tuple[int, HarkenError]] = []
-    if replace:
-        return sorted({id: at for at, id in enumerate(ids)}.values()), clashes
     kept: dict[SubscriptionId, int] = {}
     for at, id in enumerate(ids):
         try:
             registered.check_like_others(id)
-            if id in kept or id in registered:
+            if not replace and (id in kept or id in registered):
                 raise DuplicateSubscriptionError(id)
         except SubscriptionError as error:
             clashes.append((at, error))
         else:
             kept[id] = at
-    return list(kept.values()), clashes
+    return sorted(kept.values()), clashes
 
 
 def _admit_compiled(
     table: pa.Table, registered: Identities, schema: Schema | None, limits: Limits, replace: bool
 ) -> Admission:
-    if table.column("id").null_count:
-        raise SubscriptionError("a compiled table has rows without an id")
-    ids = [checked_id(id) for id in table.column("id").to_pylist()]
-    kept, clashes = _without_clashes(ids, registered, replace)
-    rejects = [Reject(at, ids[at], error) for at, error in clashes]
+    ids = table.column("id").to_pylist()
+    faults = compiled_faults(table, limits)
+    rejects = [Reject(row, ids[row], error) for row, error in faults.items()]
+    sound = [row for row in range(len(ids)) if row not in faults]
+    kept, clashes = _without_clashes([ids[row] for row in sound], registered, replace)
+    rejects += [Reject(sound[at], ids[sound[at]], error) for at, error in clashes]
+    kept = [sound[at] for at in kept]
     if schema is not None:
         kept = _fitting(table, kept, schema, rejects)
     taken = table if len(kept) == len(ids) else table.take(pa.array(kept, pa.int64()))

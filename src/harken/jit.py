@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar, cast
 
 import numba
+import numpy as np
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -18,5 +19,8 @@ Result = TypeVar("Result")
 
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile a function that works on flat arrays and numbers only."""
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the environment
+        # Machine integers wrap around; numpy's scalars would warn of it.
+        return np.errstate(over="ignore")(function)
     compiled = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
     return cast("Callable[Parameters, Result]", compiled)

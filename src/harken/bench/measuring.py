@@ -1,4 +1,4 @@
-"""Measuring: contenders take turns, so that the machine's moods hit all of them, and ratios come with a verdict."""
+"""Measuring: contenders take turns, so that the machine's moods hit all alike; ratios come with a verdict."""
 
 from __future__ import annotations
 

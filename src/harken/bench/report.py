@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from harken.bench.machine import machine
-from harken.bench.measuring import Bench, Plot, Result
+from harken.bench.measuring import Bench, Figure, Plot, Ratio, Result
 from harken.errors import MissingExtraError
 
 
@@ -123,9 +123,10 @@ def show(console: Console, name: str, report: dict[str, object], result: Result)
     table = Table("", "median", "low", "high", "", "target")
     for column in table.columns[1:4]:
         column.justify = "right"
-    for each in [*result.figures, *result.ratios]:
+    lines: list[Figure | Ratio] = [*result.figures, *result.ratios]
+    for each in lines:
         numbers = (short(each.median), short(min(each.samples)), short(max(each.samples)))
-        unit = getattr(each, "unit", None) or f"x, {getattr(each, 'verdict', '')}"
+        unit = each.unit if isinstance(each, Figure) else f"x, {each.verdict}"
         table.add_row(each.name, *numbers, unit, _target(each.target, each.reached))
     console.print(table)
     for note in result.notes:

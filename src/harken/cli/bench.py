@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +15,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 
-class ScaleName(str, Enum):
+class ScaleName(StrEnum):
     """How large to run."""
 
     SMALL = "small"

@@ -37,7 +37,8 @@ class EventBatch:
             source = pa.Table.from_batches([source])
         if isinstance(source, pa.Table):
             columns = _leaf_columns(source)
-            wanted = {name: columns[name] for name in columns if name in mentioned}
+            declared: Collection[str] = () if schema is None else schema
+            wanted = {name: columns[name] for name in columns if name in mentioned or name in declared}
             _check_types(columns, wanted, schema)
             return cls(None, wanted, source.num_rows)
         rows = [checked_event(event, mentioned, schema, row) for row, event in enumerate(source)]

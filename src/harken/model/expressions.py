@@ -253,7 +253,7 @@ def check_limits(expression: Expression, limits: Limits) -> None:
     stack = [(expression, 1)]
     while stack:
         node, depth = stack.pop()
-        if depth > limits.max_depth:
+        if depth > limits.max_depth and not isinstance(node, TextMatch):
             raise BoundError("max_depth", limits.max_depth, "the expression nests too deeply")
         stack.extend((child, depth + 1) for child in children(node) if isinstance(child, _CAN_EXCEED))
         if isinstance(node, TextMatch) and len(node.pattern) > limits.max_pattern:

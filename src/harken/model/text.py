@@ -75,7 +75,7 @@ def check_pattern(operator: TextOperator, pattern: str, escape: str | None) -> N
     """Refuse a pattern that has no meaning: a bad regular expression, a dangling escape."""
     if escape is not None and operator is not TextOperator.LIKE:
         raise ExpressionError(f"ESCAPE belongs to LIKE, not to {operator.value}")
-    if escape is not None and len(escape) != 1:
+    if escape is not None and (len(escape) != 1 or "\ud800" <= escape <= "\udfff"):
         raise ExpressionError(f"ESCAPE needs exactly one character, found {escape!r}")
     if operator in (TextOperator.LIKE, TextOperator.MATCHES):
         text_test(operator, pattern, escape)

@@ -248,6 +248,8 @@ def conform(table: pa.Table) -> pa.Table:
 
     Plain strings become dictionaries; columns that were left out become null.
     """
+    if "id" not in table.column_names:
+        raise SubscriptionError("a compiled table needs a column id")
     id_type = pa.int64() if pa.types.is_integer(table.schema.field("id").type) else pa.string()
     schema = compiled_schema(id_type)
     columns = []

@@ -1,0 +1,156 @@
+"""Checking a compiled table that somebody else made: all rows at once, so that millions cost little."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harken.errors import ExpressionError, HarkenError, SubscriptionError
+from harken.model.limits import Limits
+from harken.model.subscriptions import checked_id
+from harken.model.text import TextOperator, check_pattern
+from harken.normal.compiled import OPERATOR_CODE, TYPE_CODE
+from harken.normal.operators import OPERATORS
+from harken.normal.rules.patterns import ESCAPE
+
+_ORDERING = [OPERATOR_CODE[name] for name in ("<", "<=", ">", ">=")]
+_WITHOUT_OPERAND = [OPERATOR_CODE[name] for name in ("is null", "is not null", "is")]
+_LOOKING = [OPERATOR_CODE[name] for name in OPERATORS[OPERATOR_CODE["is not null"] + 1 :]]
+_SPATIAL_ONLY = [code for code in _LOOKING if OPERATORS[code].removeprefix("not ") in ("overlaps", "within")]
+_SPATIAL = [*_SPATIAL_ONLY, OPERATOR_CODE["contains"], OPERATOR_CODE["not contains"]]
+_POINT, _BOX, _STRING, _FLOAT = (TYPE_CODE[name] for name in ("point", "box", "string", "float"))
+
+Mask = npt.NDArray[np.bool_]
+
+
+def compiled_faults(table: pa.Table, limits: Limits) -> dict[int, HarkenError]:
+    """What is wrong with which rows of a conformed table; empty if it is sound."""
+    faults: dict[int, HarkenError] = {}
+    start = 0
+    for batch in table.to_batches():
+        for row, error in _batch_faults(batch, limits).items():
+            faults[start + row] = error
+        start += batch.num_rows
+    return faults
+
+
+def _batch_faults(batch: pa.RecordBatch, limits: Limits) -> dict[int, HarkenError]:
+    faults: dict[int, HarkenError] = {}
+    _check_ids(batch.column("id"), faults)
+    clauses = batch.column("clauses")
+    if clauses.null_count:
+        for row in np.flatnonzero(clauses.is_null().to_numpy(zero_copy_only=False)).tolist():
+            faults.setdefault(row, SubscriptionError("the clauses are null"))
+    counts = pc.list_value_length(clauses).fill_null(0).to_numpy(zero_copy_only=False)
+    for row in np.flatnonzero(counts > limits.max_clauses).tolist():
+        said = f"{counts[row]:,} clauses, but max_clauses allows {limits.max_clauses:,}"
+        faults.setdefault(row, SubscriptionError(said))
+    rows = _row_of_predicate(clauses)
+    for bad, reason in _predicate_faults(clauses.flatten().flatten()):
+        for row in np.unique(rows[bad]).tolist():
+            faults.setdefault(row, SubscriptionError(reason))
+    return faults
+
+
+def _check_ids(ids: pa.Array, faults: dict[int, HarkenError]) -> None:
+    if pa.types.is_integer(ids.type) and not ids.null_count:
+        return
+    for row, id in enumerate(ids.to_pylist()):
+        try:
+            checked_id(id)
+        except SubscriptionError as error:
+            faults.setdefault(row, error)
+
+
+def _row_of_predicate(clauses: pa.ListArray) -> npt.NDArray[np.int64]:
+    inner = clauses.flatten()
+    row_of_clause = pc.list_parent_indices(clauses).to_numpy(zero_copy_only=False)
+    clause_of_predicate = pc.list_parent_indices(inner).to_numpy(zero_copy_only=False)
+    return np.asarray(row_of_clause[clause_of_predicate], np.int64)
+
+
+def _predicate_faults(predicates: pa.StructArray) -> list[tuple[Mask, str]]:
+    """Masks of predicates, and what is wrong with them."""
+    operators, types = predicates.field("operator"), predicates.field("type")
+    operator = _codes(operators, OPERATOR_CODE)
+    kind = _codes(types, TYPE_CODE)
+    needs_operand = ~np.isin(operator, _WITHOUT_OPERAND)
+    spatial = np.isin(kind, [_POINT, _BOX])
+    real = predicates.field("real").fill_null(np.nan).to_numpy(zero_copy_only=False)
+    faults = [
+        (_nulls(predicates.field("attribute")), "a predicate has no attribute"),
+        (operator < 0, "a predicate has an unknown operator"),
+        ((kind < 0) & types.is_valid().to_numpy(zero_copy_only=False), "a predicate has an unknown type"),
+        (needs_operand & _lacks_operand(predicates, kind), "a predicate has no operand of its type"),
+        (needs_operand & (kind == _FLOAT) & ~np.isfinite(real), "a number is not finite"),
+        (np.isin(operator, _ORDERING) & spatial, "a point or box has no order"),
+        ((operator == OPERATOR_CODE["is"]) & (spatial | (kind < 0)), "the operator 'is' needs an ordered type"),
+        (
+            np.isin(operator, _LOOKING) & (kind != _STRING) & ~(spatial & np.isin(operator, _SPATIAL)),
+            "a string predicate needs a string, a spatial one a point or box",
+        ),
+        (np.isin(operator, _SPATIAL_ONLY) & ~spatial, "a spatial predicate needs a point or box"),
+    ]
+    return [*faults, *_pattern_faults(predicates, operator), *_shape_faults(predicates, kind)]
+
+
+def _codes(names: pa.DictionaryArray, known: dict[str, int]) -> npt.NDArray[np.int64]:
+    """The dictionary's strings as our codes; -1 for null and unknown ones."""
+    to_code = np.array([*(known.get(name, -1) for name in names.dictionary.to_pylist()), -1], np.int64)
+    indices = names.indices.fill_null(len(to_code) - 1) if names.null_count else names.indices
+    return np.asarray(to_code[indices.to_numpy(zero_copy_only=False)], np.int64)
+
+
+def _nulls(column: pa.Array) -> Mask:
+    return np.asarray(column.is_null().to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _lacks_operand(predicates: pa.StructArray, kind: npt.NDArray[np.int64]) -> Mask:
+    lacks = np.ones(len(kind), np.bool_)
+    for name, codes in {
+        "integer": [TYPE_CODE[each] for each in ("int", "bool", "date", "timestamp")],
+        "real": [_FLOAT],
+        "text": [_STRING],
+        "shape": [_POINT, _BOX],
+    }.items():
+        of_type = np.isin(kind, codes)
+        if of_type.any():
+            lacks[of_type] = _nulls(predicates.field(name))[of_type]
+    return lacks
+
+
+def _pattern_faults(predicates: pa.StructArray, operator: npt.NDArray[np.int64]) -> list[tuple[Mask, str]]:
+    """Patterns that mean nothing. Few subscriptions have patterns, and those repeat: each is tried once."""
+    faults = []
+    for name in ("like", "not like", "matches", "not matches"):
+        asked = operator == OPERATOR_CODE[name]
+        if not asked.any():
+            continue
+        texts = predicates.field("text")
+        for pattern in pc.unique(texts.filter(pa.array(asked))).drop_null().to_pylist():
+            word = TextOperator(name.removeprefix("not ").upper())
+            try:
+                check_pattern(word, pattern, ESCAPE if word is TextOperator.LIKE else None)
+            except ExpressionError as error:
+                same = pc.equal(texts, pattern).fill_null(False).to_numpy(zero_copy_only=False)
+                faults.append((asked & same, str(error)))
+    return faults
+
+
+def _shape_faults(predicates: pa.StructArray, kind: npt.NDArray[np.int64]) -> list[tuple[Mask, str]]:
+    if not np.isin(kind, [_POINT, _BOX]).any():
+        return []
+    bad = np.zeros(len(kind), np.bool_)
+    for at in np.flatnonzero(np.isin(kind, [_POINT, _BOX])).tolist():
+        shape = predicates.field("shape")[at].as_py()
+        if shape is not None:
+            bad[at] = not _is_shape(shape, 2 if kind[at] == _POINT else 4)
+    return [(bad, "a shape needs two (point) or four (box) finite numbers, min before max")]
+
+
+def _is_shape(shape: list[float | None], length: int) -> bool:
+    if len(shape) != length or not all(number is not None and np.isfinite(number) for number in shape):
+        return False
+    return length == 2 or (shape[0] <= shape[2] and shape[1] <= shape[3])  # type: ignore[operator]
