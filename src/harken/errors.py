@@ -87,7 +87,7 @@ class ParseError(ExpressionError):
 
 def _caret(text: str, position: Position, width: int, reach: int = 60) -> str:
     """The offending line, cut to a readable length, with carets below the offending part."""
-    line = text.splitlines()[position.line - 1] if text and position.line <= len(text.splitlines()) else ""
+    line = text.split("\n")[position.line - 1]
     at = position.column - 1
     start = max(0, at - reach)
     end = min(len(line), at + reach)
@@ -146,6 +146,10 @@ class SchemaError(ExpressionError, TypeError):
 
 class ValueOutOfRangeError(ExpressionError):
     """A constant or event value outside what its type can hold (2^63, NaN, a lone surrogate)."""
+
+
+class ValueTypeError(ExpressionError, TypeError):
+    """A value of a class that the language has no type for (None, a list)."""
 
 
 class EventError(HarkenError, ValueError):
@@ -235,6 +239,12 @@ class UnknownAlgorithmError(UnknownNameError):
     what = "algorithm"
 
 
+class UnknownWorkloadError(UnknownNameError):
+    """No workload of that name."""
+
+    what = "workload"
+
+
 class UnknownExperimentError(UnknownNameError):
     """No experiment of that name."""
 
@@ -249,6 +259,10 @@ class InputFileError(HarkenError, ValueError):
         super().__init__(f"{where}: {message}", suggestion=suggestion)
         self.path = path
         self.line = line
+
+
+class EmptyFileError(InputFileError):
+    """A file with nothing in it, where at least a header was expected."""
 
 
 class IndexFormatError(HarkenError, ValueError):

@@ -17,6 +17,18 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
+def tight(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Compile a function that makes no arrays of its own.
+
+    Arrays that travel between other kernels are counted in and out, which in a hot loop costs more than the
+    work itself. Here nothing is counted; what works on arrays made elsewhere does not have to.
+    """
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the environment
+        return np.errstate(over="ignore")(function)
+    compiled = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)(function)  # type: ignore[call-overload]
+    return cast("Callable[Parameters, Result]", compiled)
+
+
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile a function that works on flat arrays and numbers only."""
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the environment

@@ -15,9 +15,18 @@ pytestmark = pytest.mark.kernel
 SEEDS = range(2 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 6)
 
 
+VARIANTS = {name: (name, {}) for name in algorithms()} | {
+    # At the sizes of tests nothing pays: these reorganise at every change, and evaluate nothing ahead.
+    "dynamic-restless": ("dynamic", {"patience": 1, "margin": 0.0}),
+    "dynamic-lazy": ("dynamic", {"patience": 1, "margin": 0.0, "eager_limit": 0, "prefetch": False}),
+    "propagation-without-prefetch": ("propagation", {"prefetch": False}),
+}
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
-@pytest.mark.parametrize("algorithm", algorithms())
+@pytest.mark.parametrize("algorithm", VARIANTS)
 def test_the_algorithm_obeys(algorithm, check, seed):
+    name, options = VARIANTS[algorithm]
     case = Case.made(f"{check.__name__}-{seed}", vocabulary_for(check))
-    check(lambda: Engine(algorithm), case)
+    check(lambda: Engine(name, **options), case)

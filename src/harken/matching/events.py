@@ -23,8 +23,10 @@ class EventBatch:
     """Events row by row or column by column; the values of mentioned attributes have been checked."""
 
     def __init__(self, rows: list[FlatEvent] | None, columns: dict[str, pa.ChunkedArray], count: int) -> None:
-        self._rows = rows
-        self._columns = columns
+        self.flat_rows = rows
+        """The events one by one, if they came so."""
+        self.columns = columns
+        """The columns of mentioned attributes, if they came so."""
         self._count = count
 
     def __len__(self) -> int:
@@ -46,14 +48,14 @@ class EventBatch:
 
     def rows(self) -> Iterator[FlatEvent]:
         """The events one by one."""
-        if self._rows is not None:
-            yield from self._rows
+        if self.flat_rows is not None:
+            yield from self.flat_rows
             return
-        names = list(self._columns)
+        names = list(self.columns)
         if not names:
             yield from ({} for _ in range(self._count))
             return
-        lists = [_values(name, column) for name, column in self._columns.items()]
+        lists = [python_values(name, column) for name, column in self.columns.items()]
         for values in zip(*lists, strict=True):
             yield {name: value for name, value in zip(names, values, strict=True) if value is not None}
 
@@ -74,7 +76,7 @@ def checked_event(
         error.row = row
         raise
     except TypeError as error:
-        raise EventError(str(error), row=row) from None
+        raise EventError(str(error), attribute=getattr(error, "attribute", None), row=row) from None
     return flat
 
 
@@ -141,12 +143,13 @@ def _check_types(
         raise EventError(said, attribute=name)
 
 
-def _values(name: str, column: pa.ChunkedArray) -> list[EventValue | None]:
+def python_values(name: str, column: pa.ChunkedArray, start: int = 0) -> list[EventValue | None]:
+    """The values of a column as Python has them; EventError names the row at fault, counted from `start`."""
     if pa.types.is_null(column.type):
         return [None] * len(column)
     make = {Type.POINT: Point, Type.BOX: Box}.get(arrow_type(column.type))  # type: ignore[arg-type]
     values: list[EventValue | None] = []
-    for row, scalar in enumerate(column):
+    for row, scalar in enumerate(column, start):
         try:
             value = scalar.as_py()
             values.append(None if value is None else make(*value) if make else checked_value(value))

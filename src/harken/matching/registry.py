@@ -17,6 +17,14 @@ class Algorithm(NamedTuple):
 
 
 _ALGORITHMS: dict[str, Algorithm] = {
+    "dynamic": Algorithm(
+        "harken.matching.dynamic:DynamicMatcher",
+        "clusters under keys of several attributes that follow the subscriptions and the events",
+    ),
+    "propagation": Algorithm(
+        "harken.matching.propagation:PropagationMatcher",
+        "clusters of clauses under the one predicate that the fewest events satisfy",
+    ),
     "reference": Algorithm(
         "harken.matching.reference:ReferenceMatcher",
         "evaluates every expression for every event; slow, and the judge of all others",

@@ -1,0 +1,196 @@
+"""Clusters in memory: blocks, the directory, access tables, and the room they need to grow."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from harken.matching.growing import GrowingArray
+from harken.matching.kernels.layout import (
+    ALL_TABLE,
+    CLOSED,
+    FIRST_KEY_TABLE,
+    LINE,
+    PREDICATE_TABLE,
+    PRESENCE_TABLE,
+    Blocks,
+    Predicates,
+    Tables,
+)
+from harken.matching.kernels.placing import FREE_CLASSES, place_clauses, take_out
+
+SMALLEST = 1_024 * LINE
+
+
+class ClusterStore:
+    """Clusters under access paths. Changes must not run beside anything else; matching only reads."""
+
+    def __init__(self) -> None:
+        self.words: npt.NDArray[np.uint32] = np.zeros(SMALLEST, np.uint32)
+        self.directory: npt.NDArray[np.uint32] = np.zeros(64, np.uint32)
+        self.free = np.zeros(FREE_CLASSES, np.int64)
+        self.free[0] = 1  # block 0 stands for none
+        self.block_of = GrowingArray(np.uint32)
+        self.block_of_extra = GrowingArray(np.uint32)
+        self.schemas: list[tuple[int, ...]] = [()] * FIRST_KEY_TABLE
+        self._base = GrowingArray(np.int64)
+        self._size = GrowingArray(np.int64)
+        self._first = GrowingArray(np.int32)
+        self._dimension = GrowingArray(np.int32)
+        self._stride = GrowingArray(np.int64)
+        self._radix = GrowingArray(np.int64)
+        self._mask = GrowingArray(np.int64)
+        self._population = GrowingArray(np.int64)
+        self._end = 0
+        self._first.append(0)
+        for _ in (ALL_TABLE, PREDICATE_TABLE, PRESENCE_TABLE):
+            self._add_region(1, mask=0)
+
+    @property
+    def nbytes(self) -> dict[str, int]:
+        """Bytes by part."""
+        return {
+            "clusters": int(self.free[0]) * LINE * 4,
+            "room to grow": self.words.nbytes - int(self.free[0]) * LINE * 4,
+            "directory": self.directory.nbytes,
+            "locations": self.block_of.nbytes + self.block_of_extra.nbytes,
+        }
+
+    def tables(self) -> Tables:
+        """The access tables as kernels see them."""
+        return Tables(
+            self._base.values,
+            self._first.values,
+            self._dimension.values,
+            self._stride.values,
+            self._radix.values,
+            self._mask.values,
+            self._population.values,
+        )
+
+    def blocks(self) -> Blocks:
+        """Clusters and directory as kernels see them."""
+        return Blocks(self.words, self.directory, self.block_of.values, self.block_of_extra.values)
+
+    def add_key_table(self, dimensions: tuple[int, ...], radixes: tuple[int, ...]) -> int:
+        """A table whose keys are equalities on these dimensions, for codes below the radixes; its number."""
+        table = self._closed_table(len(dimensions))
+        if table is None:
+            for _ in dimensions:
+                for array in (self._dimension, self._stride, self._radix):
+                    array.append(0)
+            self.schemas.append(())
+            table = self._add_region(0, mask=CLOSED)
+        places = 1
+        first = int(self._first.values[table])
+        for at, (dimension, radix) in enumerate(zip(dimensions, radixes, strict=True), first):
+            self._dimension.values[at] = dimension
+            self._stride.values[at] = places
+            self._radix.values[at] = radix
+            places *= radix
+        self.schemas[table] = dimensions
+        self._mask.values[table] = 0
+        self._widen(table, places)
+        return table
+
+    def _closed_table(self, length: int) -> int | None:
+        """A closed, empty table of keys of this length, to be used again."""
+        first = self._first.values
+        for table in range(FIRST_KEY_TABLE, len(self.schemas)):
+            is_free = self._mask.values[table] == CLOSED and self._population.values[table] == 0
+            if is_free and first[table + 1] - first[table] == length:
+                return table
+        return None
+
+    def make_room(self, predicates: int, dimensions: int) -> None:
+        """Have a place in the directory for every predicate and dimension."""
+        self._widen(PREDICATE_TABLE, predicates)
+        self._widen(PRESENCE_TABLE, dimensions)
+
+    def place(
+        self,
+        predicates: Predicates,
+        selectivity: npt.NDArray[np.float32],
+        presence: npt.NDArray[np.float32],
+        first: npt.NDArray[np.int64],
+        words: npt.NDArray[np.int64],
+        entry_ids: npt.NDArray[np.int64],
+    ) -> None:
+        """Put clauses under their best access paths. Linear in their number."""
+        residual = np.zeros(int(np.diff(first).max(initial=0)) + 1, np.int64)
+        done = 0
+        while True:
+            done = place_clauses(
+                predicates,
+                self.tables(),
+                self.blocks(),
+                self.free,
+                selectivity,
+                presence,
+                first,
+                words,
+                entry_ids,
+                done,
+                residual,
+            )
+            if done == len(entry_ids):
+                return
+            self.grow_words()
+
+    def take_out(
+        self, predicates: Predicates, entry_ids: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Remove entries; what each asked for, as first places and predicate words."""
+        first = np.zeros(len(entry_ids) + 1, np.int64)
+        words = np.zeros(16 * len(entry_ids) + 64, np.int64)
+        done = 0
+        while True:
+            done = take_out(predicates, self.tables(), self.blocks(), entry_ids, first, words, done)
+            if done == len(entry_ids):
+                return first, words[: first[-1]]
+            words = np.concatenate([words, np.zeros(len(words), np.int64)])
+
+    def used_places(self, table: int) -> npt.NDArray[np.int64]:
+        """The directory entries of a table that lead somewhere."""
+        base, size = int(self._base.values[table]), int(self._size.values[table])
+        return base + np.flatnonzero(self.directory[base : base + size])
+
+    def close_key_table(self, table: int) -> None:
+        """Let no clause enter a key table and no event look there; its clauses can still be moved."""
+        self._mask.values[table] = CLOSED
+        self.schemas[table] = ()
+
+    def grow_words(self) -> None:
+        """Make room for more blocks."""
+        larger = np.zeros(len(self.words) + max(SMALLEST, len(self.words) // 2), np.uint32)
+        larger[: len(self.words)] = self.words
+        self.words = larger
+
+    def _add_region(self, places: int, *, mask: int) -> int:
+        self._reserve(places)
+        self._base.append(self._end)
+        self._size.append(places)
+        self._first.append(len(self._dimension))
+        self._mask.append(mask)
+        self._end += places
+        return self._population.append(0)
+
+    def _widen(self, table: int, places: int) -> None:
+        """Give a table more places; its region moves to the end of the directory."""
+        size = int(self._size.values[table])
+        if places <= size:
+            return
+        room = places if table >= FIRST_KEY_TABLE else max(places, size + size // 2, 16)
+        self._reserve(room)
+        old = int(self._base.values[table])
+        self.directory[self._end : self._end + size] = self.directory[old : old + size]
+        self.directory[old : old + size] = 0
+        self._base.values[table] = self._end
+        self._size.values[table] = room
+        self._end += room
+
+    def _reserve(self, places: int) -> None:
+        if self._end + places > len(self.directory):
+            larger = np.zeros(max(self._end + places, len(self.directory) * 3 // 2), np.uint32)
+            larger[: self._end] = self.directory[: self._end]
+            self.directory = larger

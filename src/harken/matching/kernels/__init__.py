@@ -1,0 +1,1 @@
+"""Numba functions only: flat arrays in, flat arrays out."""

@@ -1,0 +1,123 @@
+"""Finding out which further tables would pay, and moving clauses into them (Fabret et al. 2000, section 4)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from harken.jit import tight
+from harken.matching.kernels.layout import (
+    CAPACITY,
+    EQUAL,
+    FIRST_KEY_TABLE,
+    HEADER,
+    KEY,
+    LAZY,
+    LENGTH,
+    LINE,
+    NEXT,
+    PREDICATE_TABLE,
+    TABLE,
+    WIDTH,
+    Blocks,
+    Predicates,
+    Tables,
+)
+from harken.matching.kernels.placing import choose, clause_predicates, insert, remove, residual_of
+
+
+@tight
+def access_chance(
+    predicates: Predicates, tables: Tables, selectivity: npt.NDArray[np.float32], table: int, key: int
+) -> float:
+    """The chance that an event opens a cluster under equalities; 0 for clusters under anything else."""
+    chance = 0.0
+    if table == PREDICATE_TABLE:
+        if predicates.operator[key] == EQUAL:
+            chance = np.float64(selectivity[key])
+    elif table >= FIRST_KEY_TABLE and tables.mask[table] == 0:
+        chance = 1.0
+        for at in range(tables.first[table], tables.first[table + 1]):
+            code = key // tables.stride[at] % tables.radix[at]
+            equality = predicates.equal[predicates.equal_first[tables.dimension[at]] + code]
+            chance *= selectivity[equality] if equality >= 0 else 0.0
+    return chance
+
+
+@tight
+def tally_savings(
+    predicates: Predicates,
+    tables: Tables,
+    blocks: Blocks,
+    selectivity: npt.NDArray[np.float32],
+    places: npt.NDArray[np.int64],
+    savings: npt.NDArray[np.float64],
+) -> None:
+    """For each table and each further dimension: the checks per event that a table with both would save.
+
+    Row t of `savings` is for table t; clusters under one equality count in the row, past the tables, of its
+    dimension. `places` are the directory entries to look at.
+    """
+    words = blocks.words
+    lazy = np.uint32(LAZY)
+    for place in places:
+        block = np.int64(blocks.directory[place])
+        while block > 0:
+            base = block * LINE
+            table, key = np.int64(words[base + TABLE]), np.int64(words[base + KEY])
+            length, capacity = np.int64(words[base + LENGTH]), np.int64(words[base + CAPACITY])
+            width = np.int64(words[base + WIDTH])
+            block = np.int64(words[base + NEXT])
+            chance = access_chance(predicates, tables, selectivity, table, key)
+            if chance == 0.0:
+                continue
+            row = table if table >= FIRST_KEY_TABLE else len(tables.base) + predicates.dimension[key]
+            for at in range(base + HEADER, base + HEADER + width * capacity, capacity):
+                for word in words[at : at + length]:
+                    if word < lazy and predicates.operator[word] == EQUAL:
+                        saved = chance * (1.0 - selectivity[word])
+                        savings[row, predicates.dimension[word]] += saved
+
+
+@tight
+def redistribute(
+    predicates: Predicates,
+    tables: Tables,
+    blocks: Blocks,
+    free: npt.NDArray[np.int64],
+    selectivity: npt.NDArray[np.float32],
+    presence: npt.NDArray[np.float32],
+    places: npt.NDArray[np.int64],
+    start: int,
+    clause: npt.NDArray[np.int64],
+    residual: npt.NDArray[np.int64],
+    moved: npt.NDArray[np.int64],
+) -> int:
+    """Move the clauses at these directory entries, from the start-th on, to better access paths.
+
+    Returns the first entry that could not be finished for want of room, or their number; counts moves.
+    """
+    words = blocks.words
+    for number in range(start, len(places)):
+        block = np.int64(blocks.directory[places[number]])
+        while block > 0:
+            base = block * LINE
+            table, key = np.int64(words[base + TABLE]), np.int64(words[base + KEY])
+            width, capacity = np.int64(words[base + WIDTH]), np.int64(words[base + CAPACITY])
+            entry = np.int64(words[base + LENGTH]) - 1
+            while entry >= 0:
+                count = clause_predicates(predicates, tables, words, block, entry, clause)
+                new_table, new_key, _ = choose(predicates, tables, clause[:count], selectivity, presence)
+                if new_table != table or new_key != key:
+                    size = residual_of(predicates, tables, new_table, new_key, clause[:count], residual)
+                    entry_id = np.int64(words[base + HEADER + width * capacity + entry])
+                    place = tables.base[new_table] + new_key
+                    if not insert(blocks, free, place, new_table, new_key, residual, size, entry_id):
+                        return number
+                    remove(words, block, entry)
+                    tables.population[table] -= 1
+                    tables.population[new_table] += 1
+                    moved[0] += 1
+                entry -= 1
+            block = np.int64(words[base + NEXT])
+    return len(places)

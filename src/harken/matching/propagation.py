@@ -1,0 +1,18 @@
+"""Propagation (Fabret et al. 2000, section 2): clusters under single predicates, by size."""
+
+from __future__ import annotations
+
+import sys
+
+from harken.matching.cluster_matcher import ClusterMatcher
+
+
+class PropagationMatcher(ClusterMatcher):
+    """Each clause stands under the one predicate that the fewest events satisfy.
+
+    `prefetch` asks for memory ahead of its use, as the paper's propagation_wp does.
+    """
+
+    def __init__(self, *, prefetch: bool = True) -> None:
+        # As in the paper, every predicate is evaluated in phase one, however many there are.
+        super().__init__(prefetch=prefetch, eager_limit=sys.maxsize)

@@ -1,0 +1,153 @@
+"""From the compiled form to predicate words: each distinct predicate is looked up once per batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from harken.matching.predicates import PredicateTable, Row
+from harken.normal.compiled import NO_TYPE, TYPES
+from harken.normal.operators import OPERATORS, Operand
+
+_BOUNDS = frozenset({"<", "<=", ">", ">="})
+_FLOAT, _STRING, _INT = TYPES.index("float"), TYPES.index("string"), TYPES.index("int")
+
+
+@dataclass(frozen=True, slots=True)
+class Clauses:
+    """Clauses as predicate words: clause j is words[first[j] : first[j + 1]], of subscription owner[j]."""
+
+    owner: npt.NDArray[np.int64]
+    first: npt.NDArray[np.int64]
+    words: npt.NDArray[np.int64]
+
+
+def translate(batch: pa.RecordBatch, predicates: PredicateTable) -> Clauses:
+    """The clauses of compiled subscriptions, their predicates interned. Owners are rows of the batch."""
+    clauses = batch.column("clauses")
+    inner = clauses.flatten()
+    flat = inner.flatten()
+    clause_counts = np.diff(_offsets(clauses))
+    predicate_counts = np.diff(_offsets(inner))
+    owner = np.repeat(np.arange(len(clauses)), clause_counts)
+    clause_of = np.repeat(np.arange(len(inner)), predicate_counts)
+    columns = _Columns(flat)
+    run_first = _run_starts(columns, clause_of)
+    words = _interned(columns, run_first, predicates)
+    counts = np.bincount(clause_of[run_first], minlength=len(inner)) if len(run_first) else np.zeros(len(inner))
+    first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return Clauses(owner, first, words)
+
+
+def _offsets(array: pa.ListArray) -> npt.NDArray[np.int64]:
+    return np.asarray(array.offsets.to_numpy(), np.int64)
+
+
+class _Columns:
+    """The predicates of a batch as numpy columns, operands as one integer each where that says it all."""
+
+    def __init__(self, flat: pa.StructArray) -> None:
+        self.flat = flat
+        self.names = flat.field("attribute").dictionary.to_pylist()
+        self.attribute = flat.field("attribute").indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        self.operator = _recoded(flat.field("operator"), OPERATORS)
+        self.type = _recoded(flat.field("type"), TYPES)
+        self.operand = self._operands()
+
+    def _operands(self) -> npt.NDArray[np.int64]:
+        operand = self.flat.field("integer").fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+        floats = self.type == _FLOAT
+        if floats.any():
+            real = self.flat.field("real").fill_null(0).to_numpy(zero_copy_only=False)[floats]
+            # A float that is a whole number is the same constant as the int: give it the int's form.
+            whole = (real == np.floor(real)) & (np.abs(real) < 2.0**63)
+            operand[floats] = np.where(whole, 0, real.view(np.int64))
+            places = np.flatnonzero(floats)[whole]
+            operand[places] = real[whole].astype(np.int64)
+            self.type[places] = _INT
+        strings = self.type == _STRING
+        if strings.any():
+            encoded = self.flat.field("text").dictionary_encode()
+            codes = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+            operand[strings] = codes[strings]
+        return np.asarray(operand, np.int64)
+
+    def row(self, at: int) -> Row:
+        """One predicate as the table of predicates knows it."""
+        kind = int(self.type[at])
+        name, operator = self.names[self.attribute[at]], OPERATORS[self.operator[at]]
+        if kind == NO_TYPE:
+            return name, operator, Operand()
+        if operator == "is":
+            return name, operator, Operand(TYPES[kind] if kind != _INT else "float")
+        shape = self.flat.field("shape")[at].as_py()
+        return (
+            name,
+            operator,
+            Operand(
+                TYPES[kind],
+                int(self.operand[at]) if kind not in (_STRING, _FLOAT) and shape is None else 0,
+                self.flat.field("real")[at].as_py() if kind == _FLOAT else 0.0,
+                self.flat.field("text")[at].as_py() if kind == _STRING else None,
+                None if shape is None else tuple(shape),
+            ),
+        )
+
+
+def _recoded(column: pa.DictionaryArray, names: tuple[str, ...]) -> npt.NDArray[np.int64]:
+    # A dictionary may still hold the words of rows that were rejected.
+    known = [names.index(name) if name in names else NO_TYPE for name in column.dictionary.to_pylist()]
+    to_code = np.array([*known, NO_TYPE], np.int64)
+    indices = column.indices.fill_null(len(to_code) - 1) if column.null_count else column.indices
+    return np.asarray(to_code[indices.to_numpy(zero_copy_only=False)], np.int64)
+
+
+def _run_starts(columns: _Columns, clause_of: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Where predicates begin: neighbours on one attribute that bound it, or list its values, are one."""
+    bounds = np.isin(columns.operator, [OPERATORS.index(name) for name in _BOUNDS])
+    members = columns.operator == OPERATORS.index("in")
+    same = (clause_of[1:] == clause_of[:-1]) & (columns.attribute[1:] == columns.attribute[:-1])
+    joined = same & ((bounds[1:] & bounds[:-1]) | (members[1:] & members[:-1]))
+    return np.flatnonzero(np.concatenate([np.ones(min(1, len(clause_of)), np.bool_), ~joined]))
+
+
+def _interned(
+    columns: _Columns, run_first: npt.NDArray[np.int64], predicates: PredicateTable
+) -> npt.NDArray[np.int64]:
+    count = len(columns.attribute)
+    lengths = np.diff(np.concatenate([run_first, [count]]))
+    words = np.zeros(len(run_first), np.int64)
+    single = lengths == 1
+    words[single] = _interned_singles(columns, run_first[single], predicates)
+    for at in np.flatnonzero(~single).tolist():
+        start = int(run_first[at])
+        rows = sorted({columns.row(row) for row in range(start, start + int(lengths[at]))})
+        words[at] = predicates.intern(tuple(rows))
+    return words
+
+
+def _interned_singles(
+    columns: _Columns, rows: npt.NDArray[np.int64], predicates: PredicateTable
+) -> npt.NDArray[np.int64]:
+    if not len(rows):
+        return np.zeros(0, np.int64)
+    # Shapes are few, and each is a predicate of its own; everything else is told apart by two integers.
+    shaped = columns.flat.field("shape").is_valid().to_numpy(zero_copy_only=False)[rows]
+    code = (columns.attribute[rows] * 64 + columns.operator[rows]) * 16 + columns.type[rows] + 1
+    operand = np.where(shaped, -1 - rows, columns.operand[rows])
+    group = _groups(code, operand)
+    leaders = np.zeros(group.max() + 1, np.int64)
+    leaders[group[::-1]] = np.arange(len(group))[::-1]
+    interned = np.array([predicates.intern((columns.row(int(rows[at])),)) for at in leaders], np.int64)
+    return interned[group]
+
+
+def _groups(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Numbers from 0 for the distinct pairs of two columns. Arrow's hashing is far faster than sorting."""
+    one_codes, other_codes = pa.array(one).dictionary_encode(), pa.array(other).dictionary_encode()
+    pairs = one_codes.indices.to_numpy().astype(np.int64) * len(other_codes.dictionary)
+    pairs += other_codes.indices.to_numpy()
+    return np.asarray(pa.array(pairs).dictionary_encode().indices.to_numpy(), np.int64)

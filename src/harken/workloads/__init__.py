@@ -1,0 +1,40 @@
+"""The papers' workloads: seeded, made column by column, millions of subscriptions in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from harken.errors import UnknownWorkloadError
+from harken.workloads import fabret
+from harken.workloads.specification import Specification, Workload
+
+_WORKLOADS: dict[str, tuple[Callable[[], Specification], str]] = {
+    "w0": (fabret.w0, "5 equalities on 32 attributes, 2 of them fixed; values 1 to 35 (Fabret et al., 6.2.1)"),
+    "w1": (fabret.w1, "3 equalities, 2 of them fixed, and one fixed >; values 1 to 35 (Fabret et al., 6.2.1)"),
+    "w2": (fabret.w2, "3 equalities, 2 of them fixed, five fixed < and one fixed > (Fabret et al., 6.2.1)"),
+    "churn-schema": (fabret.churn_schema, "5 equalities on 16 of 32 attributes (Fabret et al., 6.2.3)"),
+    "churn-schema-after": (fabret.churn_schema_after, "the same on the other 16 attributes"),
+    "churn-skew": (fabret.churn_skew, "5 equalities on 32 attributes, 2 of them fixed (Fabret et al., 6.2.3)"),
+    "churn-skew-after": (fabret.churn_skew_after, "the same, one fixed attribute with 2 values only"),
+    "ranges": (fabret.ranges, "w0's shape, but each predicate < or > and true of a tenth of the events"),
+}
+
+
+def workloads() -> dict[str, str]:
+    """The names of all workloads, with a line about each."""
+    return {name: summary for name, (_, summary) in _WORKLOADS.items()}
+
+
+def workload(name: str, seed: int = 20_001) -> Workload:
+    """A workload by name.
+
+    >>> workload("w0").events(3).num_columns
+    32
+    """
+    if name not in _WORKLOADS:
+        raise UnknownWorkloadError(name, _WORKLOADS)
+    make, _ = _WORKLOADS[name]
+    return Workload(make(), seed)
+
+
+__all__ = ["Specification", "Workload", "workload", "workloads"]
