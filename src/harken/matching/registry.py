@@ -16,7 +16,13 @@ class Algorithm(NamedTuple):
     summary: str
 
 
+AUTO = "auto"
+
 _ALGORITHMS: dict[str, Algorithm] = {
+    AUTO: Algorithm(
+        "harken.matching.auto:AutoMatcher",
+        "evaluates each of a few subscriptions, clusters many dynamically; the default",
+    ),
     "dynamic": Algorithm(
         "harken.matching.dynamic:DynamicMatcher",
         "clusters under keys of several attributes that follow the subscriptions and the events",
@@ -31,8 +37,6 @@ _ALGORITHMS: dict[str, Algorithm] = {
     ),
 }
 
-AUTO = "auto"
-
 
 def algorithms() -> dict[str, str]:
     """The names of all matching algorithms, with a line about each.
@@ -43,15 +47,10 @@ def algorithms() -> dict[str, str]:
     return {name: algorithm.summary for name, algorithm in _ALGORITHMS.items()}
 
 
-def choose() -> str:
-    """What `auto` stands for."""
-    return "reference"
-
-
 def create(name: str, **options: object) -> Matcher:
     """A new, empty matcher."""
     if name not in _ALGORITHMS:
-        raise UnknownAlgorithmError(name, [AUTO, *_ALGORITHMS])
+        raise UnknownAlgorithmError(name, _ALGORITHMS)
     module, _, attribute = _ALGORITHMS[name].target.partition(":")
     matcher: Matcher = getattr(import_module(module), attribute)(**options)
     return matcher
