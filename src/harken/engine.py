@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -13,7 +14,7 @@ import pyarrow as pa
 
 from harken import persistence
 from harken.compiler import Reject
-from harken.errors import BulkLoadError
+from harken.errors import BulkLoadError, IndexFormatError, SubscriptionError
 from harken.explanation import Explanation, explain
 from harken.intake import Admission, SubscriptionSource, admit
 from harken.matching import registry
@@ -42,7 +43,7 @@ class LoadReport:
 class Engine:
     """Holds subscriptions and says which of them an event satisfies.
 
-    `algorithm` is one of `harken.algorithms()` or "auto"; `schema` fixes attribute types; `limits` bound what
+    `algorithm` is one of `harken.algorithms()`; `schema` fixes attribute types; `limits` bound what
     one subscription may ask for. Any number of threads may match at once; calls that change the
     subscriptions must not run at the same time as any other call.
 
@@ -60,13 +61,18 @@ class Engine:
         limits: Limits = DEFAULT_LIMITS,
         **options: object,
     ) -> None:
-        self.algorithm = registry.choose() if algorithm == registry.AUTO else algorithm
+        self._algorithm = algorithm
         self.schema = schema if schema is None or isinstance(schema, Schema) else Schema(schema)
         self.limits = limits
-        self._matcher = registry.create(self.algorithm, **options)
+        self._matcher = registry.create(algorithm, **options)
         self._identities = Identities()
         self._owners: dict[int, str] = {}
         self._validity: dict[int, Validity] = {}
+
+    @property
+    def algorithm(self) -> str:
+        """The matching algorithm in use: the one asked for, or the one that "auto" has picked so far."""
+        return str(getattr(self._matcher, "picked", self._algorithm))
 
     def __len__(self) -> int:
         """How many subscriptions there are."""
@@ -176,7 +182,7 @@ class Engine:
     def save(self, path: str | Path) -> None:
         """Write the engine into a folder; an engine saved there before is replaced as a whole."""
         subscriptions = (self.subscription(id) for id in self)
-        saved = SavedEngine.of(self.algorithm, self.schema, self.limits, subscriptions)
+        saved = SavedEngine.of(self._algorithm, self.schema, self.limits, subscriptions)
         persistence.save(saved, Path(path))
 
     @classmethod
@@ -184,7 +190,16 @@ class Engine:
         """The engine saved in a folder, with the algorithm it was saved with unless another is named."""
         saved = persistence.read(Path(path))
         engine = cls(algorithm or saved.algorithm, saved.schema, limits=saved.limits)
-        engine.subscribe_many(saved.subscriptions)
+        # What was taken in as a tree, or is known in its normal form, may be larger once written as a text.
+        unbounded = dict.fromkeys(("max_length", "max_regexes", "max_work"), sys.maxsize)
+        written = replace(saved.limits, max_depth=max(saved.limits.max_depth, 4), **unbounded)
+        try:
+            admission = admit(saved.subscriptions, engine._identities, saved.schema, written, replace=False)
+            if admission.rejects:
+                raise BulkLoadError(admission.rejects)
+        except SubscriptionError as error:
+            raise IndexFormatError(f"{path} is damaged: {error.message}") from error
+        engine._take_in(admission)
         return engine
 
     def _admit(

@@ -48,7 +48,7 @@ def save(engine: SavedEngine, folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
-        pq.write_table(engine.subscriptions, fresh / _SUBSCRIPTIONS)
+        pq.write_table(engine.subscriptions, fresh / _SUBSCRIPTIONS, write_page_checksum=True)
         (fresh / _MANIFEST).write_text(json.dumps(_manifest(engine), indent=2) + "\n", encoding="utf-8")
         _move_into_place(fresh, folder)
     finally:
@@ -62,23 +62,35 @@ def read(folder: Path) -> SavedEngine:
         if manifest.get("format") != FORMAT or manifest.get("version") != VERSION:
             raise IndexFormatError(f"{folder} was saved in another format or by another version of Harken")
         schema = None if manifest["schema"] is None else Schema(manifest["schema"])
-        table = pq.read_table(folder / _SUBSCRIPTIONS)
+        table = pq.read_table(folder / _SUBSCRIPTIONS, page_checksum_verification=True)
+        table.validate(full=True)
         if table.num_rows != manifest["subscriptions"]:
             raise IndexFormatError(
                 f"{folder} should hold {manifest['subscriptions']:,} subscriptions, found {table.num_rows:,}"
             )
-        return SavedEngine(manifest["algorithm"], schema, Limits(**manifest["limits"]), table)
+        return SavedEngine(str(manifest["algorithm"]), schema, _limits(manifest["limits"]), table)
+    except IndexFormatError:
+        raise
     except FileNotFoundError as error:
-        raise IndexFormatError(f"{folder} is not a saved engine: {Path(error.filename).name} is missing") from None
+        missing = Path(error.filename or _SUBSCRIPTIONS).name  # Arrow does not say which
+        raise IndexFormatError(f"{folder} is not a saved engine: {missing} is missing") from None
     except (
-        json.JSONDecodeError,
-        UnicodeDecodeError,
+        ValueError,
+        TypeError,
         KeyError,
         AttributeError,
-        pa.ArrowInvalid,
+        RecursionError,
+        pa.ArrowException,
         OSError,
     ) as error:
         raise IndexFormatError(f"{folder} is damaged: {error}") from error
+
+
+def _limits(saved: dict[str, object]) -> Limits:
+    for name, limit in saved.items():
+        if type(limit) is not int:
+            raise TypeError(f"the limit {name} is {limit!r}, not a number")
+    return Limits(**saved)  # type: ignore[arg-type]  # all ints; unknown names are refused
 
 
 def _manifest(engine: SavedEngine) -> dict[str, object]:

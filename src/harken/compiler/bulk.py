@@ -17,7 +17,7 @@ from harken.language import parse
 from harken.model.expressions import Expression, Node, check_limits, check_schema
 from harken.model.limits import DEFAULT_LIMITS, Limits
 from harken.model.schema import Schema
-from harken.model.subscriptions import SubscriptionId, Validity, checked_id
+from harken.model.subscriptions import SubscriptionId, Validity, checked_id, checked_owner
 from harken.model.values import INT_MAX, INT_MIN
 from harken.normal.compiled import (
     MOMENT,
@@ -151,16 +151,18 @@ class _Compiler:
         return Compilation(pa.concat_tables(tables), rows, self._rejects)
 
     def _admitted(self, rows: range) -> list[int]:
-        """The rows whose id and validity are in order."""
+        """The rows whose id, owner and validity are in order."""
         texts = self._texts
         bounded = texts.valid_from is not None or texts.valid_until is not None
-        if not bounded and self._all_in_order(texts.ids[rows.start : rows.stop]):
+        owned = texts.owners is not None and not _all_plain(texts.owners[rows.start : rows.stop])
+        if not bounded and not owned and self._all_in_order(texts.ids[rows.start : rows.stop]):
             return list(rows)
         admitted = []
         for row in rows:
             try:
                 self._check_id(checked_id(texts.ids[row]))
                 texts.validity(row)
+                checked_owner(None if texts.owners is None else texts.owners[row])
             except SubscriptionError as error:
                 self._reject(row, error)
             else:
@@ -208,6 +210,8 @@ class _Compiler:
         self._rejects.append(Reject(row, id if isinstance(id, str | int) else None, error))
 
     def _keep(self, rows: npt.NDArray[np.int64], columns: ClauseColumns) -> None:
+        if not len(rows):
+            return  # no rows, so no telling of which type their ids are
         taken = rows.tolist()
         texts = self._texts
         self._rows.append(rows)
@@ -222,6 +226,11 @@ class _Compiler:
                 valid_until=_taken(texts.valid_until, taken, MOMENT),
             )
         )
+
+
+def _all_plain(owners: Sequence[object]) -> bool:
+    """A quick look that finds most columns of owners in order; a no means only: look at each."""
+    return all(owner is None or (type(owner) is str and owner.isascii()) for owner in owners)
 
 
 def _taken(column: Sequence[object] | None, rows: list[int], kind: pa.DataType) -> pa.Array | None:

@@ -127,10 +127,18 @@ def _utf8(expressions: Sequence[object], limits: Limits) -> tuple[npt.NDArray[np
     texts = [each if isinstance(each, str) and len(each) <= limits.max_length else "" for each in expressions]
     try:
         encoded = pa.array(texts, pa.large_string())
-    except UnicodeEncodeError:  # a lone surrogate somewhere
-        encoded = pa.array([each.encode("utf-8", "ignore").decode() for each in texts], pa.large_string())
+    except UnicodeEncodeError:  # a lone surrogate somewhere: the parser will say where
+        encoded = pa.array([each if _is_utf8(each) else "" for each in texts], pa.large_string())
     _, offsets, data = encoded.buffers()
     return np.frombuffer(data, np.uint8), np.frombuffer(offsets, np.int64, len(texts) + 1)
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _planned(

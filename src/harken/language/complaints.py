@@ -113,7 +113,8 @@ def _hint(text: str, offset: int, found: str, expected: tuple[str, ...]) -> tupl
                 return advice, back
     if found.upper() == "NULL":
         return "to ask whether an attribute is missing, write IS NULL", 0
-    wants_constant = "a constant" in expected or "a string" in expected
+    # Where an attribute could stand too, what was found is a keyword out of place, not a string without quotes.
+    wants_constant = ("a constant" in expected or "a string" in expected) and "an attribute" not in expected
     if wants_constant and found == '"':
         return "strings stand in single quotes: 'like this'", 0
     if wants_constant and (found[:1].isalpha() or found[:1] == "_"):

@@ -95,6 +95,8 @@ class ContextLexer(Lexer):
 
 
 def _word(value: str, text: str, after: int, accepted: Container[str]) -> str:
+    if not value.isascii():  # where upper() can make a keyword of what is none
+        return "NAME"
     upper = value.upper()
     reserved = RESERVED.get(upper)
     if reserved is not None:

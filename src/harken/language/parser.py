@@ -45,7 +45,10 @@ _LOOKS = {"STARTS": "STARTS WITH", "ENDS": "ENDS WITH"} | {
     word: word for word in ("CONTAINS", "MATCHES", "OVERLAPS", "WITHIN")
 }
 _COMPARATORS = {comparator.value: comparator for comparator in Comparator} | {"<>": Comparator.NE}
-_QUOTED_OR_COMMENT = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?\*/""", re.DOTALL)
+# An unclosed comment reaches the end: else each /* in it would be searched from anew.
+_QUOTED_OR_COMMENT = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|/\*.*?(?:\*/|\Z)""", re.DOTALL)
+
+_REGEX = re.compile(r"\bMATCHES\s*'", re.IGNORECASE | re.ASCII)
 
 
 def parse(text: str, *, schema: Schema | None = None, limits: Limits = DEFAULT_LIMITS) -> Expression:
@@ -61,6 +64,7 @@ def parse(text: str, *, schema: Schema | None = None, limits: Limits = DEFAULT_L
         raise ExpressionError(f"an expression is a string, found {type(text).__name__}")
     limits.check_length(text)
     _check_brackets(text, limits)
+    _check_regexes(text, limits)
     try:
         expression: Expression = _lark().parse(text)  # type: ignore[assignment]  # the builder makes it
     except UnexpectedToken as error:
@@ -88,6 +92,13 @@ def _check_brackets(text: str, limits: Limits) -> None:
         depth += (char == "(") - (char == ")")
         if depth > limits.max_depth:
             raise BoundError("max_depth", limits.max_depth, "the expression nests too many parentheses")
+
+
+def _check_regexes(text: str, limits: Limits) -> None:
+    """Regular expressions are compiled while the text is read, so their number is bounded before."""
+    if text.upper().count("MATCHES") <= limits.max_regexes:
+        return
+    limits.check_regexes(len(_REGEX.findall(_QUOTED_OR_COMMENT.sub("''", text))))
 
 
 class _BadPartError(Exception):

@@ -251,8 +251,10 @@ _CAN_EXCEED = (And, Or, Not, TextMatch)
 def check_limits(expression: Expression, limits: Limits) -> None:
     """Refuse a tree that is too deep to walk, or a pattern too long to compile. Does not recurse."""
     stack = [(expression, 1)]
+    regexes = 0
     while stack:
         node, depth = stack.pop()
+        regexes += isinstance(node, TextMatch) and node.operator is TextOperator.MATCHES
         if depth > limits.max_depth and not isinstance(node, TextMatch):
             raise BoundError("max_depth", limits.max_depth, "the expression nests too deeply")
         stack.extend((child, depth + 1) for child in children(node) if isinstance(child, _CAN_EXCEED))
@@ -262,6 +264,7 @@ def check_limits(expression: Expression, limits: Limits) -> None:
                 limits.max_pattern,
                 f"the pattern on {node.attribute!r} has {len(node.pattern):,} characters",
             )
+    limits.check_regexes(regexes)
 
 
 def check_schema(expression: Expression, schema: Schema) -> None:

@@ -19,11 +19,20 @@ class Limits:
     """Disjuncts after rewriting to disjunctive normal form."""
     max_pattern: int = 4_096
     """Characters of one LIKE pattern or regular expression."""
+    max_regexes: int = 256
+    """Regular expressions, each of which takes up to some ten milliseconds to compile."""
+    max_work: int = 1_000_000
+    """Steps of rewriting to disjunctive normal form: constraints and values compared."""
 
     def check_length(self, text: str) -> None:
         """Refuse a text that is too long to look at."""
         if len(text) > self.max_length:
             raise BoundError("max_length", self.max_length, f"the expression has {len(text):,} characters")
+
+    def check_regexes(self, count: int) -> None:
+        """Refuse more regular expressions than may be compiled for one expression."""
+        if count > self.max_regexes:
+            raise BoundError("max_regexes", self.max_regexes, f"the expression has {count:,} regular expressions")
 
 
 DEFAULT_LIMITS = Limits()

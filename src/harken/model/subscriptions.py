@@ -28,7 +28,10 @@ class Validity:
                 continue
             if not isinstance(moment, datetime):
                 raise SubscriptionError(f"{field} is a timestamp, found {type(moment).__name__}: {moment!r}")
-            object.__setattr__(self, field, checked_value(moment))
+            try:
+                object.__setattr__(self, field, checked_value(moment))
+            except ValueOutOfRangeError as error:
+                raise SubscriptionError(f"bad {field}: {error}") from None
         if self.valid_from and self.valid_until and self.valid_from >= self.valid_until:
             raise SubscriptionError(f"valid_from {self.valid_from} is not before valid_until {self.valid_until}")
 
@@ -46,9 +49,9 @@ class Validity:
 ALWAYS = Validity()
 
 
-def now() -> datetime:
-    """The present moment, in UTC."""
-    return datetime.now(UTC)
+def moment_of(at: datetime | None) -> datetime:
+    """A moment in UTC: the one given (naive ones are read as UTC), or the present one."""
+    return datetime.now(UTC) if at is None else checked_value(at)  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,18 @@ class Subscription:
     expression: Expression
     owner: str | None = None
     validity: Validity = ALWAYS
+
+
+def checked_owner(value: object) -> str | None:
+    """The owner as given, or an error that says what an owner may be."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise SubscriptionError(f"an owner is a string, found {type(value).__name__}")
+    try:
+        return checked_value(value)  # type: ignore[return-value]  # a string comes back as one
+    except ValueOutOfRangeError as error:
+        raise SubscriptionError(f"bad owner: {error}") from None
 
 
 def checked_id(value: object) -> SubscriptionId:

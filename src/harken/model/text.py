@@ -7,11 +7,17 @@ LIKE patterns run on the same machine for the same reason.
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 from harken.errors import ExpressionError
+
+MAX_REGEX_MEMORY = 2**20
+"""Bytes of one compiled regular expression: a short one such as `\\pL{90}` can grow large, and take long to."""
+
+_PERL = re.compile(r"perl operator|escape sequence: \\[1-9]")
 
 
 class TextOperator(enum.Enum):
@@ -67,7 +73,7 @@ def text_test(operator: TextOperator, pattern: str, escape: str | None = None) -
     if operator is TextOperator.LIKE:
         full = _compiled_regex(_like_regex(pattern, escape))
         return lambda value: full.fullmatch(value) is not None
-    search = _compiled_regex(pattern)
+    search = _compiled_regex(pattern, MAX_REGEX_MEMORY)
     return lambda value: search.search(value) is not None
 
 
@@ -75,7 +81,8 @@ def check_pattern(operator: TextOperator, pattern: str, escape: str | None) -> N
     """Refuse a pattern that has no meaning: a bad regular expression, a dangling escape."""
     if escape is not None and operator is not TextOperator.LIKE:
         raise ExpressionError(f"ESCAPE belongs to LIKE, not to {operator.value}")
-    if escape is not None and (len(escape) != 1 or "\ud800" <= escape <= "\udfff"):
+    is_character = isinstance(escape, str) and len(escape) == 1 and not "\ud800" <= escape <= "\udfff"
+    if escape is not None and not is_character:
         raise ExpressionError(f"ESCAPE needs exactly one character, found {escape!r}")
     if operator in (TextOperator.LIKE, TextOperator.MATCHES):
         text_test(operator, pattern, escape)
@@ -91,17 +98,19 @@ def _like_regex(pattern: str, escape: str | None) -> str:
     return f"(?s:{''.join(pieces)})"
 
 
-def _compiled_regex(pattern: str) -> Any:  # google-re2 ships no types
+def _compiled_regex(pattern: str, memory: int | None = None) -> Any:  # google-re2 ships no types
     import re2
 
     options = re2.Options()
     options.log_errors = False
+    if memory is not None:
+        options.max_mem = memory
     try:
         return re2.compile(pattern, options=options)
     except re2.error as error:
         reason = error.args[0] if error.args else error
         said = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
-        hint = "RE2 has no backreferences and no look-around" if "perl operator" in said else None
+        hint = "RE2 has no backreferences and no look-around" if _PERL.search(said) else None
         raise ExpressionError(f"bad regular expression {_short(pattern)}: {said}", suggestion=hint) from None
 
 

@@ -12,9 +12,9 @@ import math
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
-from harken.errors import ValueOutOfRangeError
+from harken.errors import ValueOutOfRangeError, ValueTypeError
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
@@ -171,7 +171,7 @@ def checked_value(value: object) -> EventValue:
     plain = _from_numpy(value)
     if plain is not value:
         return checked_value(plain)
-    raise TypeError(f"{type(value).__name__} is not a type of the language")
+    raise ValueTypeError(f"{type(value).__name__} is not a type of the language")
 
 
 def compare(left: EventValue, right: EventValue) -> int:
@@ -205,8 +205,7 @@ def _decimal_constant(value: Decimal) -> int | float:
 
 def _checked_int(value: int) -> int:
     if not INT_MIN <= value <= INT_MAX:
-        shown = str(value) if abs(value) < 10**30 else f"a number of {value.bit_length()} bits"
-        raise ValueOutOfRangeError(f"{shown} does not fit a 64-bit integer")
+        raise ValueOutOfRangeError(f"{_shown(value)} does not fit a 64-bit integer")
     return int(value)
 
 
@@ -232,18 +231,51 @@ def _utc(value: datetime) -> datetime:
     """A naive timestamp is read as UTC; any other is brought there."""
     if getattr(value, "nanosecond", 0):
         raise ValueOutOfRangeError(f"timestamp {value} is finer than a microsecond")
-    utc = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-    return utc if type(utc) is datetime else datetime.fromtimestamp(utc.timestamp(), UTC)
+    try:
+        utc = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    except OverflowError:
+        raise ValueOutOfRangeError(f"timestamp {value} is outside the calendar in UTC") from None
+    return utc if type(utc) is datetime else datetime.combine(utc.date(), utc.time(), UTC)
 
 
 def _check_coordinates(what: str, *coordinates: float) -> None:
     for number in coordinates:
-        if not isinstance(number, int | float) or isinstance(number, bool) or not math.isfinite(number):
-            raise ValueOutOfRangeError(f"{what} needs finite numbers, found {number!r}")
+        if not isinstance(number, int | float) or isinstance(number, bool) or not _is_finite(number):
+            raise ValueOutOfRangeError(f"{what} needs finite numbers, found {_shown(number)}")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, int) and abs(value) >= 10**30:
+        return f"a number of {value.bit_length()} bits"  # Python refuses to print thousands of digits
+    return repr(value)
+
+
+def _is_finite(number: float) -> bool:
+    try:
+        return math.isfinite(number)
+    except OverflowError:  # an int beyond all floats
+        return False
 
 
 def _from_numpy(value: object) -> object:
     """The Python value of a numpy scalar, without importing numpy for those who do not use it."""
-    if type(value).__module__ == "numpy" and hasattr(value, "item"):
-        return value.item()
-    return value
+    if type(value).__module__ != "numpy" or getattr(value, "shape", None) != ():
+        return value
+    scalar: Any = value  # a numpy scalar, whose type cannot be named here
+    if scalar.dtype.kind == "M":
+        return _from_datetime64(scalar)
+    plain: object = scalar.item()
+    # What Python has no type for stays numpy's, or becomes a bare int (timedelta64).
+    return value if type(plain).__module__ == "numpy" or scalar.dtype.kind == "m" else plain
+
+
+def _from_datetime64(moment: Any) -> object:
+    plain: object = moment.item()
+    if not isinstance(plain, int):
+        return plain
+    # Finer than a microsecond, or in a year Python has not: numpy gives a bare count.
+    rounded = moment.astype("datetime64[us]")
+    exact: object = rounded.item()
+    if isinstance(exact, int) or rounded != moment:
+        raise ValueOutOfRangeError(f"timestamp {moment} does not fit the calendar in microseconds")
+    return exact

@@ -250,8 +250,7 @@ def conform(table: pa.Table) -> pa.Table:
     """
     if "id" not in table.column_names:
         raise SubscriptionError("a compiled table needs a column id")
-    id_type = pa.int64() if pa.types.is_integer(table.schema.field("id").type) else pa.string()
-    schema = compiled_schema(id_type)
+    schema = compiled_schema(_id_type(table.schema.field("id").type))
     columns = []
     for field in schema:
         if field.name not in table.column_names:
@@ -262,12 +261,22 @@ def conform(table: pa.Table) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
+def _id_type(found: pa.DataType) -> pa.DataType:
+    if pa.types.is_integer(found):
+        return pa.int64()
+    plain = found.value_type if pa.types.is_dictionary(found) else found
+    strings = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null)
+    if any(test(plain) for test in strings):  # null: an empty table may not know the type of its ids
+        return pa.string()
+    raise SubscriptionError(f"the ids of a compiled table are strings or integers, found {found}")
+
+
 def _cast(field: pa.Field, column: pa.ChunkedArray) -> pa.ChunkedArray:
     try:
         if field.name != "clauses":
             return column.cast(field.type)
         return pa.chunked_array([_conformed_clauses(chunk) for chunk in column.chunks], CLAUSES)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, KeyError) as error:
+    except (pa.ArrowException, AttributeError, KeyError, TypeError) as error:
         said = f"column {field.name!r} of a compiled table is {column.type}, not {field.type}: {error}"
         raise SubscriptionError(said) from None
 
@@ -277,8 +286,15 @@ def _conformed_clauses(chunk: pa.ListArray) -> pa.ListArray:
     flat = inner.values
     columns = [_conformed_column(field, flat.field(field.name)) for field in PREDICATE]
     predicates = pa.StructArray.from_arrays(columns, fields=list(PREDICATE))
-    rebuilt = pa.ListArray.from_arrays(inner.offsets, predicates)
-    return pa.ListArray.from_arrays(chunk.offsets, rebuilt)
+    return _listed(chunk, _listed(inner, predicates))
+
+
+def _listed(like: pa.ListArray, values: pa.Array) -> pa.ListArray:
+    """A list array cut as another one is, nulls included."""
+    if not like.null_count:
+        return pa.ListArray.from_arrays(like.offsets.cast(pa.int32()), values)
+    offsets = pa.array(like.offsets.to_numpy(), pa.int32())
+    return pa.ListArray.from_arrays(offsets, values, mask=like.is_null())
 
 
 def _conformed_column(field: pa.Field, column: pa.Array) -> pa.Array:

@@ -121,6 +121,27 @@ def meet(one: Constraint, other: Constraint) -> Constraint | None:
     return None
 
 
+_STEPS_TO_TEST = 4
+
+
+def cost(one: Constraint, other: Constraint) -> int:
+    """About how many steps it takes to compare two constraints: each value may meet each test of the other."""
+    if isinstance(one, OneOf) is not isinstance(other, OneOf):
+        return _size(one) * _size(other)
+    return _size(one) + _size(other)
+
+
+def _size(constraint: Constraint) -> int:
+    match constraint:
+        case OneOf(values=values):
+            return len(values)
+        case Span(excluded=excluded, tests=tests):
+            return 1 + len(excluded) + _STEPS_TO_TEST * len(tests)
+        case Region(tests=tests):
+            return 1 + _STEPS_TO_TEST * len(tests)
+    return 1
+
+
 def tidy(span: Span) -> Span | OneOf | None:
     """The same set in its one canonical form; None if it is empty."""
     if span.kind is Kind.BOOL:

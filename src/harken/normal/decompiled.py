@@ -6,7 +6,10 @@ import pyarrow as pa
 
 from harken.errors import ExpressionError, SubscriptionError
 from harken.model.expressions import Expression
-from harken.normal.operators import Operand, expression_of
+from harken.normal.operators import OPERATORS, Operand, expression_of
+
+_WITHOUT_OPERAND = ("is", "is null", "is not null")
+_COLUMN = {"float": "real", "string": "text", "point": "shape", "box": "shape"}
 
 
 def expressions_of(table: pa.Table) -> list[Expression]:
@@ -17,11 +20,15 @@ def expressions_of(table: pa.Table) -> list[Expression]:
 def _expression(row: int, clauses: list[list[dict[str, object]]]) -> Expression:
     try:
         return expression_of([[_predicate(each) for each in clause] for clause in clauses])
-    except (ExpressionError, ValueError, KeyError, TypeError) as error:
+    except (ExpressionError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise SubscriptionError(f"row {row} of a compiled table is malformed: {error}") from None
 
 
 def _predicate(fields: dict[str, object]) -> tuple[str, str, Operand]:
+    if fields["operator"] not in OPERATORS:
+        raise ValueError(f"unknown operator {fields['operator']!r}")
+    if fields["operator"] not in _WITHOUT_OPERAND and fields[_COLUMN.get(str(fields["type"]), "integer")] is None:
+        raise ValueError(f"the predicate {fields['operator']!r} on {fields['attribute']!r} has no operand")
     shape = fields["shape"]
     operand = Operand(
         fields["type"],  # type: ignore[arg-type]

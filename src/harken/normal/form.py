@@ -37,6 +37,7 @@ from harken.normal.constraints import (
     Region,
     Span,
     Test,
+    cost,
     implies,
     meet,
     none_of,
@@ -44,6 +45,10 @@ from harken.normal.constraints import (
     tidy,
 )
 from harken.normal.rules import RULES
+
+# As measured: a step is about what comparing two values takes.
+_STEPS_TO_MEET = 4
+_COPIED_IN_ONE_STEP = 16
 
 Clause: TypeAlias = Mapping[str, Constraint]
 """One box: what it asks of each attribute. The empty clause asks nothing and always matches."""
@@ -76,7 +81,27 @@ def normalise(expression: Expression, limits: Limits = DEFAULT_LIMITS) -> Normal
     if not _is_plain(expression):
         for rule in RULES:
             expression = rule(expression)
-    return NormalForm(tuple(_without_redundant(_clauses(expression, limits))))
+    work = _Work(limits)
+    return NormalForm(tuple(_without_redundant(_clauses(expression, work), work)))
+
+
+class _Work:
+    """Counts the steps of one rewriting: few alternatives of many values each can take as long as many."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._left = limits.max_work
+
+    def spend(self, steps: int) -> None:
+        """Take steps; BoundError if there are none left."""
+        self._left -= steps
+        if self._left < 0:
+            raise BoundError(
+                "max_work",
+                self.limits.max_work,
+                "bringing the expression into disjunctive normal form takes more steps",
+                suggestion="use fewer alternatives and shorter lists, or several subscriptions",
+            )
 
 
 _PLAIN = (Comparison, Membership, Range, Presence)
@@ -89,13 +114,13 @@ def _is_plain(expression: Expression) -> bool:
     return isinstance(expression, _PLAIN)
 
 
-def _clauses(node: Expression, limits: Limits) -> list[Clause]:
+def _clauses(node: Expression, work: _Work) -> list[Clause]:
     match node:
         case Or(terms=terms):
-            clauses = [clause for term in terms for clause in _clauses(term, limits)]
-            return _bounded(clauses, limits)
+            clauses = [clause for term in terms for clause in _clauses(term, work)]
+            return _bounded(clauses, work.limits)
         case And(terms=terms):
-            return _conjunction(terms, limits)
+            return _conjunction(terms, work)
         case Constant(truth=truth):
             return [{}] if truth else []
         case Not(term=term):
@@ -105,13 +130,14 @@ def _clauses(node: Expression, limits: Limits) -> list[Clause]:
     return _boxed(node.attribute, _constraint(node))
 
 
-def _conjunction(terms: tuple[Expression, ...], limits: Limits) -> list[Clause]:
+def _conjunction(terms: tuple[Expression, ...], work: _Work) -> list[Clause]:
+    limits = work.limits
     met: list[Clause] = [{}]
     for term in terms:
-        options = _clauses(term, limits)
+        options = _clauses(term, work)
         if not options:
             return []
-        pairs = (_met(clause, option) for clause in met for option in options)
+        pairs = (_met(clause, option, work) for clause in met for option in options)
         possible = (clause for clause in pairs if clause is not None)
         # One too many at most: a product of thousands is refused before it is made.
         met = _bounded(list(islice(possible, limits.max_clauses + 1)), limits)
@@ -133,11 +159,16 @@ def _boxed(attribute: str, constraint: Constraint | None) -> list[Clause]:
     return [] if constraint is None else [{attribute: constraint}]
 
 
-def _met(one: Clause, other: Clause) -> Clause | None:
+def _met(one: Clause, other: Clause, work: _Work) -> Clause | None:
+    work.spend(_STEPS_TO_MEET + len(one) // _COPIED_IN_ONE_STEP)
     met = dict(one)
     for attribute, constraint in other.items():
         before = met.get(attribute)
-        both = constraint if before is None else meet(before, constraint)
+        if before is None:
+            met[attribute] = constraint
+            continue
+        work.spend(cost(before, constraint))
+        both = meet(before, constraint)
         if both is None:
             return None
         met[attribute] = both
@@ -206,19 +237,21 @@ def after_prefix(prefix: str) -> str | None:
     return None
 
 
-def _without_redundant(clauses: list[Clause]) -> list[Clause]:
+def _without_redundant(clauses: list[Clause], work: _Work) -> list[Clause]:
     """The clauses that no other clause makes superfluous; of two equal ones the first stays."""
     if len(clauses) < 2:
         return clauses
     kept: list[Clause] = []
     for clause in sorted(clauses, key=len):
-        if not any(_inside(clause, larger) for larger in kept):
-            kept = [other for other in kept if len(other) < len(clause) or not _inside(other, clause)]
+        if not any(_inside(clause, larger, work) for larger in kept):
+            kept = [other for other in kept if len(other) < len(clause) or not _inside(other, clause, work)]
             kept.append(clause)
     return kept
 
 
-def _inside(inner: Clause, outer: Clause) -> bool:
-    return len(outer) <= len(inner) and all(
-        attribute in inner and implies(inner[attribute], constraint) for attribute, constraint in outer.items()
-    )
+def _inside(inner: Clause, outer: Clause, work: _Work) -> bool:
+    work.spend(1)
+    if len(outer) > len(inner) or any(attribute not in inner for attribute in outer):
+        return False
+    work.spend(sum(cost(inner[attribute], constraint) for attribute, constraint in outer.items()))
+    return all(implies(inner[attribute], constraint) for attribute, constraint in outer.items())

@@ -135,6 +135,16 @@ def microseconds(moment: datetime) -> int:
     return (moment - EPOCH) // _MICROSECOND
 
 
+CALENDAR: dict[Type, tuple[int, int]] = {
+    Type.DATE: (operand_of(date.min).integer, operand_of(date.max).integer),
+    Type.TIMESTAMP: (
+        operand_of(datetime.min.replace(tzinfo=UTC)).integer,
+        operand_of(datetime.max.replace(tzinfo=UTC)).integer,
+    ),
+}
+"""The first and last day and moment there are, as operands."""
+
+
 def constant_of(operand: Operand) -> Value | None:
     """The constant an operand stands for; None where there is only a type or nothing."""
     match operand:
@@ -198,7 +208,7 @@ def _looking(attribute: str, word: str, value: Value) -> Predicate:
     if isinstance(value, Point | Box):
         return Spatial(attribute, _SPATIAL[word], value)
     escape = ESCAPE if word == "like" else None
-    return TextMatch(attribute, _TEXT[word], str(value), escape)
+    return TextMatch(attribute, _TEXT[word], value, escape)  # type: ignore[arg-type]  # it checks itself
 
 
 def _kind_test(attribute: str, kind: Kind) -> Expression:

@@ -12,7 +12,7 @@ from harken.model.limits import Limits
 from harken.model.subscriptions import checked_id
 from harken.model.text import TextOperator, check_pattern
 from harken.normal.compiled import OPERATOR_CODE, TYPE_CODE
-from harken.normal.operators import OPERATORS
+from harken.normal.operators import CALENDAR, OPERATORS
 from harken.normal.rules.patterns import ESCAPE
 
 _ORDERING = [OPERATOR_CODE[name] for name in ("<", "<=", ">", ">=")]
@@ -48,7 +48,7 @@ def _batch_faults(batch: pa.RecordBatch, limits: Limits) -> dict[int, HarkenErro
         said = f"{counts[row]:,} clauses, but max_clauses allows {limits.max_clauses:,}"
         faults.setdefault(row, SubscriptionError(said))
     rows = _row_of_predicate(clauses)
-    for bad, reason in _predicate_faults(clauses.flatten().flatten()):
+    for bad, reason in _predicate_faults(clauses.flatten().flatten(), limits):
         for row in np.unique(rows[bad]).tolist():
             faults.setdefault(row, SubscriptionError(reason))
     return faults
@@ -71,7 +71,7 @@ def _row_of_predicate(clauses: pa.ListArray) -> npt.NDArray[np.int64]:
     return np.asarray(row_of_clause[clause_of_predicate], np.int64)
 
 
-def _predicate_faults(predicates: pa.StructArray) -> list[tuple[Mask, str]]:
+def _predicate_faults(predicates: pa.StructArray, limits: Limits) -> list[tuple[Mask, str]]:
     """Masks of predicates, and what is wrong with them."""
     operators, types = predicates.field("operator"), predicates.field("type")
     operator = _codes(operators, OPERATOR_CODE)
@@ -81,10 +81,12 @@ def _predicate_faults(predicates: pa.StructArray) -> list[tuple[Mask, str]]:
     real = predicates.field("real").fill_null(np.nan).to_numpy(zero_copy_only=False)
     faults = [
         (_nulls(predicates.field("attribute")), "a predicate has no attribute"),
+        (_codes(predicates.field("attribute"), {"": 0}) == 0, "an attribute's name is empty"),
         (operator < 0, "a predicate has an unknown operator"),
         ((kind < 0) & types.is_valid().to_numpy(zero_copy_only=False), "a predicate has an unknown type"),
         (needs_operand & _lacks_operand(predicates, kind), "a predicate has no operand of its type"),
         (needs_operand & (kind == _FLOAT) & ~np.isfinite(real), "a number is not finite"),
+        (needs_operand & _outside_calendar(predicates, kind), "a date or timestamp is outside the calendar"),
         (np.isin(operator, _ORDERING) & spatial, "a point or box has no order"),
         ((operator == OPERATOR_CODE["is"]) & (spatial | (kind < 0)), "the operator 'is' needs an ordered type"),
         (
@@ -93,6 +95,9 @@ def _predicate_faults(predicates: pa.StructArray) -> list[tuple[Mask, str]]:
         ),
         (np.isin(operator, _SPATIAL_ONLY) & ~spatial, "a spatial predicate needs a point or box"),
     ]
+    lengths = pc.utf8_length(predicates.field("text")).fill_null(0).to_numpy(zero_copy_only=False)
+    too_long = np.isin(operator, _LOOKING) & (lengths > limits.max_pattern)
+    faults.append((too_long, f"a pattern is longer than the {limits.max_pattern:,} that max_pattern allows"))
     return [*faults, *_pattern_faults(predicates, operator), *_shape_faults(predicates, kind)]
 
 
@@ -119,6 +124,16 @@ def _lacks_operand(predicates: pa.StructArray, kind: npt.NDArray[np.int64]) -> M
         if of_type.any():
             lacks[of_type] = _nulls(predicates.field(name))[of_type]
     return lacks
+
+
+def _outside_calendar(predicates: pa.StructArray, kind: npt.NDArray[np.int64]) -> Mask:
+    outside = np.zeros(len(kind), np.bool_)
+    for named, (first, last) in CALENDAR.items():
+        of_type = kind == TYPE_CODE[named.value]
+        if of_type.any():
+            integer = predicates.field("integer").fill_null(0).to_numpy(zero_copy_only=False)[of_type]
+            outside[of_type] = (integer < first) | (integer > last)
+    return outside
 
 
 def _pattern_faults(predicates: pa.StructArray, operator: npt.NDArray[np.int64]) -> list[tuple[Mask, str]]:

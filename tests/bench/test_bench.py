@@ -1,0 +1,75 @@
+"""Experiments run, write what they found, and say on what."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from harken.bench import report
+from harken.bench.experiments import experiments, load
+from harken.bench.measuring import Bench, Curve, Figure, Plot, Ratio, Result
+from harken.errors import UnknownExperimentError
+from tests.cli.running import run
+
+
+def test_the_list_names_every_experiment():
+    listed = run("bench", "--list")
+    assert listed.status == 0
+    assert all(name in listed.out for name in experiments())
+
+
+def test_an_unknown_experiment_is_told_with_the_nearest_name():
+    with pytest.raises(UnknownExperimentError, match="did you mean 'compile'"):
+        load("complie")
+
+
+def test_the_compile_experiment_measures_both_figures_and_says_on_what(tmp_path):
+    done = run("bench", "compile", "--repeats", "1", "--out", str(tmp_path), "--json")
+    assert done.status == 0, done.err
+    said = json.loads((tmp_path / "compile.json").read_text())
+    assert json.loads(done.out)["experiment"] == "compile"
+    assert {"one shape", "all distinct"} <= {figure["name"] for figure in said["figures"]}
+    assert all(figure["median"] > 0 for figure in said["figures"])
+    assert said["machine"]["cores"] >= 1
+    assert "processor" in said["machine"]
+    assert (tmp_path / "compile.md").read_text().startswith("# Text to compiled form")
+
+
+def test_contenders_take_turns():
+    order = []
+    seconds = Bench(repeats=3).in_turns({"a": lambda: order.append("a"), "b": lambda: order.append("b")})
+    assert order == ["a", "b"] * 3
+    assert {name: len(samples) for name, samples in seconds.items()} == {"a": 3, "b": 3}
+
+
+@pytest.mark.parametrize(
+    ("samples", "verdict"),
+    [
+        ((1.5, 2.0, 3.0), "ahead in every repeat"),
+        ((0.5, 0.6, 0.9), "behind in every repeat"),
+        ((0.9, 1.1, 1.2), "within noise"),
+        ((2.0, 2.0), "too few repeats"),
+    ],
+)
+def test_a_ratio_says_whether_its_repeats_agree(samples, verdict):
+    assert Ratio("r", samples).verdict == verdict
+
+
+def test_a_target_is_reached_by_the_median():
+    assert Figure("f", "/s", (1.0, 5.0, 6.0), target=5).reached is True
+    assert Figure("f", "/s", (1.0, 4.0, 6.0), target=5).reached is False
+    assert Figure("f", "us", (1.0, 4.0, 6.0), target=5, lower_is_better=True).reached is True
+    assert Figure("f", "/s", (1.0,)).reached is None
+
+
+def test_a_report_has_tables_the_papers_words_and_a_picture(tmp_path):
+    plot = Plot("x", "y", (Curve("one", (1.0, 2.0), (3.0, 4.0)),), log_x=True)
+    result = Result("A title", {"size": 3}, [Figure("f", "/s", (1.0, 2.0))], [Ratio("r", (2.0,))], plot, "17 ms")
+    written = report.write(tmp_path, "some", report.to_dict("some", Bench(), result), result)
+    assert {path.name for path in written} == {"some.json", "some.md", "some.png"}
+    page = (tmp_path / "some.md").read_text()
+    assert "| f | 1.5 |" in page
+    assert "17 ms" in page
+    assert "![A title](some.png)" in page
+    assert (tmp_path / "some.png").read_bytes().startswith(b"\x89PNG")
