@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
+from functools import cache
 
 from hypothesis import strategies as st
 
@@ -210,7 +211,14 @@ def trees(leaves: st.SearchStrategy[Expression], *, max_leaves: int = 8) -> st.S
 
 def expressions(vocabulary: Vocabulary = FREE, *, max_leaves: int = 8) -> st.SearchStrategy[Expression]:
     """Expressions over the attributes of a vocabulary, with constants from the small domains."""
-    leaves = st.one_of(*(predicates_on(name, kinds) for name, kinds in vocabulary.items()))
+    return _expressions(tuple(vocabulary.items()), max_leaves)
+
+
+@cache  # making a strategy takes far longer than drawing from it
+def _expressions(
+    vocabulary: tuple[tuple[str, Sequence[Kind]], ...], max_leaves: int
+) -> st.SearchStrategy[Expression]:
+    leaves = st.one_of(*(predicates_on(name, kinds) for name, kinds in vocabulary))
     return trees(leaves, max_leaves=max_leaves)
 
 
@@ -220,7 +228,12 @@ wide_expressions: st.SearchStrategy[Expression] = trees(predicates_on(names, tup
 
 def events(vocabulary: Vocabulary = FREE) -> st.SearchStrategy[dict[str, Value]]:
     """Flat events: each attribute missing or of one of its kinds."""
-    options = {name: st.one_of(*(values_of(kind) for kind in kinds)) for name, kinds in vocabulary.items()}
+    return _events(tuple(vocabulary.items()))
+
+
+@cache
+def _events(vocabulary: tuple[tuple[str, Sequence[Kind]], ...]) -> st.SearchStrategy[dict[str, Value]]:
+    options = {name: st.one_of(*(values_of(kind) for kind in kinds)) for name, kinds in vocabulary}
     return st.fixed_dictionaries({}, optional=options)
 
 

@@ -21,7 +21,7 @@ SMALL = 1_000
 """Up to so many subscriptions, evaluating each is quicker than loading the kernels."""
 
 
-_UNBOUNDED = Limits(max_clauses=2**31)
+_UNBOUNDED = Limits(max_clauses=2**31, max_work=2**62)
 """The engine has held the expressions to its own limits."""
 
 

@@ -22,6 +22,14 @@ _EXPERIMENTS: dict[str, Experiment] = {
         "harken.bench.experiments.compiling:run",
         "text to compiled form: shared shapes, many shapes, all-distinct texts",
     ),
+    "fabret-fig3a": Experiment(
+        "harken.bench.experiments.fabret_scaling:run",
+        "matching time against the number of subscriptions, all cluster algorithms (workload w0)",
+    ),
+    "yardstick": Experiment(
+        "harken.bench.experiments.yardstick:run",
+        "the machine's limit: scattered cache lines read per second",
+    ),
 }
 
 
