@@ -17,9 +17,18 @@ from harken.matching.kernels.layout import (
     Predicates,
     Tables,
 )
-from harken.matching.kernels.placing import FREE_CLASSES, place_clauses, take_out
+from harken.matching.kernels.placing import (
+    FREE_CLASSES,
+    copy_compact,
+    lines_in_use,
+    place_clauses,
+    take_out,
+)
 
 SMALLEST = 1_024 * LINE
+
+WASTE = 1.6
+"""Clusters are laid anew when they take so many times the room they need."""
 
 
 class ClusterStore:
@@ -159,6 +168,18 @@ class ClusterStore:
         """Let no clause enter a key table and no event look there; its clauses can still be moved."""
         self._mask.values[table] = CLOSED
         self.schemas[table] = ()
+
+    def compact(self) -> None:
+        """Lay the clusters side by side if much room lies idle between them. Linear in their size."""
+        blocks, used = self.blocks(), int(self.free[0])
+        needed = lines_in_use(blocks) + 1
+        if needed * WASTE > used:
+            return
+        words = np.zeros((needed + needed // 8) * LINE, np.uint32)
+        end = copy_compact(blocks, words)
+        self.words = words
+        self.free[:] = 0
+        self.free[0] = end
 
     def grow_words(self) -> None:
         """Make room for more blocks."""

@@ -84,11 +84,12 @@ class DynamicMatcher(ClusterMatcher):
         while len(self._store.schemas) < MOST_TABLES:
             wanted = self._best_schemas(selectivity, self._margin * worth)
             if not wanted:
-                return
+                break
             for schema in wanted:
                 self._store.add_key_table(schema, self._radixes(schema))
                 self._made += 1
             self._redistribute(self._places(), selectivity, presence)
+        self._store.compact()
 
     def _places(self, table: int | None = None) -> npt.NDArray[np.int64]:
         """The directory entries in use: of one table, or of all that stand under equalities."""

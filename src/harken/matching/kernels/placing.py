@@ -339,3 +339,51 @@ def take_out(
         remove(blocks.words, block, entry)
         tables.population[np.int64(blocks.words[base + TABLE])] -= 1
     return len(entry_ids)
+
+
+@tight
+def lines_in_use(blocks: Blocks) -> int:
+    """Cache lines that all clusters would need if none had room to spare."""
+    total = 0
+    for block in blocks.directory:
+        at = np.int64(block)
+        while at > 0:
+            base = at * LINE
+            if blocks.words[base + LENGTH] > 0:
+                total += lines_for(np.int64(blocks.words[base + LENGTH]), np.int64(blocks.words[base + WIDTH]))
+            at = np.int64(blocks.words[base + NEXT])
+    return total
+
+
+@tight
+def copy_compact(blocks: Blocks, words: npt.NDArray[np.uint32]) -> int:
+    """Copy all clusters into new words, side by side in the order of the directory; where they end, in lines."""
+    end = 1
+    for place in range(len(blocks.directory)):
+        block, before = np.int64(blocks.directory[place]), 0
+        blocks.directory[place] = 0
+        while block > 0:
+            base, to = block * LINE, end * LINE
+            length, width = np.int64(blocks.words[base + LENGTH]), np.int64(blocks.words[base + WIDTH])
+            capacity = np.int64(blocks.words[base + CAPACITY])
+            block = np.int64(blocks.words[base + NEXT])
+            if length == 0:
+                continue
+            lines = lines_for(length, width)
+            room = room_in(lines, width)
+            for word in range(HEADER):
+                words[to + word] = blocks.words[base + word]
+            words[to + CAPACITY], words[to + NEXT] = room, 0
+            for column in range(width + 1):
+                for entry in range(length):
+                    value = blocks.words[base + HEADER + column * capacity + entry]
+                    words[to + HEADER + column * room + entry] = value
+            for entry in range(length):
+                _set_block(blocks, np.int64(words[to + HEADER + width * room + entry]), end)
+            if before == 0:
+                blocks.directory[place] = end
+            else:
+                words[before * LINE + NEXT] = end
+            before = end
+            end += lines
+    return end
