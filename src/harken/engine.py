@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -128,6 +128,8 @@ class Engine:
         Rows are mappings (`id`, `expression`, and if wanted `owner`, `valid_from`, `valid_until`), pairs of id
         and expression, `Subscription`s, or an Arrow table of these columns or of the compiled form.
         """
+        if on_error not in get_args(OnError):
+            raise ValueError(f"on_error is one of {get_args(OnError)}, found {on_error!r}")
         admission = self._admit(rows, replace, progress)
         if admission.rejects and on_error == "raise":
             raise BulkLoadError(admission.rejects)

@@ -47,6 +47,7 @@ def save(engine: SavedEngine, folder: Path) -> None:
         raise IndexFormatError(f"{folder} exists and is not a saved engine; choose another place")
     folder.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    fresh.chmod(0o755)  # made for its maker only; what is saved may be shared
     try:
         pq.write_table(engine.subscriptions, fresh / _SUBSCRIPTIONS, write_page_checksum=True)
         (fresh / _MANIFEST).write_text(json.dumps(_manifest(engine), indent=2) + "\n", encoding="utf-8")

@@ -307,3 +307,8 @@ def test_a_byte_gone_wrong_never_gives_another_kind_of_error(tmp_path_factory, d
     with contextlib.suppress(HarkenError):
         Engine.load(folder, algorithm="reference").match(event)
     shutil.rmtree(folder.parent)
+
+
+def test_others_may_read_what_was_saved(tmp_path):
+    Engine().save(tmp_path / "engine")
+    assert (tmp_path / "engine").stat().st_mode & 0o055 == 0o055

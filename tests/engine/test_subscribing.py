@@ -451,3 +451,10 @@ def test_thousands_of_rows_are_loaded_as_one_by_one():
     for row in rows:
         single.subscribe(*row)
     assert seen(bulk) == seen(single)
+
+
+def test_an_unknown_word_for_on_error_is_refused():
+    engine = Engine()
+    with pytest.raises(ValueError, match="on_error is one of"):
+        engine.subscribe_many([("a", "x = 1")], on_error="rais")
+    assert len(engine) == 0

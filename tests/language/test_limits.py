@@ -160,3 +160,14 @@ def test_constants_of_comparisons_are_no_patterns():
 def test_a_monstrous_regular_expression_is_compiled_or_refused_in_linear_time(regex):
     with contextlib.suppress(ParseError):
         parse(f"x MATCHES '{regex}'")
+
+
+def test_a_tree_that_shares_its_parts_is_refused_before_it_is_walked_forever():
+    from harken.model.expressions import And, Not, check_limits
+    from harken.model.limits import DEFAULT_LIMITS
+
+    shared = parse("x = 1")
+    for _ in range(40):
+        shared = And((shared, Not(shared)))
+    with pytest.raises(BoundError, match="more parts"):
+        check_limits(shared, DEFAULT_LIMITS)

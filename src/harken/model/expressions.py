@@ -249,11 +249,15 @@ _CAN_EXCEED = (And, Or, Not, TextMatch)
 
 
 def check_limits(expression: Expression, limits: Limits) -> None:
-    """Refuse a tree that is too deep to walk, or a pattern too long to compile. Does not recurse."""
+    """Refuse a tree that is too deep or too large to walk, or a pattern too long to compile. Does not recurse."""
     stack = [(expression, 1)]
-    regexes = 0
+    regexes = parts = 0
     while stack:
         node, depth = stack.pop()
+        parts += 1
+        if parts > limits.max_length:
+            # A text cannot say so much, but a tree whose parts are shared can.
+            raise BoundError("max_length", limits.max_length, "the expression has more parts")
         regexes += isinstance(node, TextMatch) and node.operator is TextOperator.MATCHES
         if depth > limits.max_depth and not isinstance(node, TextMatch):
             raise BoundError("max_depth", limits.max_depth, "the expression nests too deeply")
