@@ -122,7 +122,7 @@ class _Compiler:
         self._texts = texts
         self._schema = schema
         self._limits = limits
-        self._plans: dict[bytes, Plan | None] = {}
+        self._plans: dict[int, tuple[bytes, Plan | None]] = {}
         self._tables: list[pa.Table] = []
         self._rows: list[npt.NDArray[np.int64]] = []
         self._rejects: list[Reject] = []

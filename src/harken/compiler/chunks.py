@@ -25,6 +25,9 @@ from harken.normal.operators import operand_of
 SMALLEST_GROUP = 4
 """Fewer texts of one shape are parsed sooner than planned for."""
 
+PlanCache = dict[int, tuple[bytes, Plan | None]]
+"""Plans by the hash of their shape, each with the shape itself: hashes can collide."""
+
 PLANS_KEPT = 65_536
 
 
@@ -107,7 +110,7 @@ class BoundChunk:
 
 
 def compile_chunk(
-    expressions: Sequence[object], cache: dict[bytes, Plan | None], schema: Schema | None, limits: Limits
+    expressions: Sequence[object], cache: PlanCache, schema: Schema | None, limits: Limits
 ) -> BoundChunk:
     """Find the shapes of texts, plan for each, and see which texts their plan fits."""
     data, offsets = _utf8(expressions, limits)
@@ -147,7 +150,7 @@ def _planned(
     data: npt.NDArray[np.uint8],
     offsets: npt.NDArray[np.int64],
     scanned: Scan,
-    cache: dict[bytes, Plan | None],
+    cache: PlanCache,
     schema: Schema | None,
     limits: Limits,
 ) -> tuple[list[Plan], npt.NDArray[np.int32]]:
@@ -158,14 +161,16 @@ def _planned(
     for at, (leader, size) in enumerate(zip(leaders.tolist(), sizes.tolist(), strict=True)):
         if not scanned.cut[leader]:
             continue
+        known = cache.get(int(scanned.shape[leader]))
+        if known is None and size < SMALLEST_GROUP:
+            continue
         shape, literals = _shape(raw, offsets, scanned, leader)
-        if shape not in cache:
-            if size < SMALLEST_GROUP:
-                continue
+        if known is None or known[0] != shape:
             if len(cache) >= PLANS_KEPT:
                 cache.clear()
-            cache[shape] = plan_for(str(expressions[leader]), literals, schema, limits)
-        plan = cache[shape]
+            known = shape, plan_for(str(expressions[leader]), literals, schema, limits)
+            cache[int(scanned.shape[leader])] = known
+        plan = known[1]
         if plan is not None:
             number[at] = len(plans)
             plans.append(plan)

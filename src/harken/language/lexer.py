@@ -18,7 +18,7 @@ NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _PART = r'(?:[^\W\d]\w*|"(?:[^"]|"")+")'
 
 # STRAY is a character that begins no token: no rule accepts it, so the parser says what it expected instead.
-_TOKEN = re.compile(
+TOKEN = re.compile(
     rf"""\s*(?:(?P<word>{_PART}(?:\.{_PART})*)
     |(?P<NUMBER>{NUMBER})
     |(?P<STRING>{STRING})
@@ -81,7 +81,7 @@ class ContextLexer(Lexer):
         """The tokens, each decided only when the parser has taken the one before."""
         text = lexer_state.text.text
         states = parser_state.parse_conf.states
-        match, at, end = _TOKEN.match, 0, len(text)
+        match, at, end = TOKEN.match, 0, len(text)
         while at < end:
             found = match(text, at)
             kind: str = found.lastgroup  # type: ignore[union-attr,assignment]  # something always matches
@@ -90,11 +90,12 @@ class ContextLexer(Lexer):
                 continue
             lexeme = Lexeme(text[start:at])
             lexeme.start_pos = start
-            lexeme.type = _word(lexeme, text, at, states[parser_state.position]) if kind == "word" else kind
+            lexeme.type = word_type(lexeme, text, at, states[parser_state.position]) if kind == "word" else kind
             yield lexeme
 
 
-def _word(value: str, text: str, after: int, accepted: Container[str]) -> str:
+def word_type(value: str, text: str, after: int, accepted: Container[str]) -> str:
+    """Which terminal a word is, where the parser accepts these."""
     if not value.isascii():  # where upper() can make a keyword of what is none
         return "NAME"
     upper = value.upper()

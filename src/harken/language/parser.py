@@ -15,6 +15,7 @@ from harken.errors import BoundError, ExpressionError, ParseError, Position
 from harken.language.complaints import complain
 from harken.language.lexer import ContextLexer, Lexeme
 from harken.language.literals import read_date, read_number, read_string, read_timestamp, unquoted
+from harken.language.machine import Machine, RefusedError
 from harken.model.expressions import (
     FALSE,
     TRUE,
@@ -66,9 +67,9 @@ def parse(text: str, *, schema: Schema | None = None, limits: Limits = DEFAULT_L
     _check_brackets(text, limits)
     _check_regexes(text, limits)
     try:
-        expression: Expression = _lark().parse(text)  # type: ignore[assignment]  # the builder makes it
-    except UnexpectedToken as error:
-        raise complain(text, error) from None
+        expression = _machine().run(text)
+    except RefusedError:
+        raise _complaint(text) from None
     except _BadPartError as bad:
         raise bad.located(text) from None
     check_limits(expression, limits)
@@ -80,7 +81,22 @@ def parse(text: str, *, schema: Schema | None = None, limits: Limits = DEFAULT_L
 @cache
 def _lark() -> Lark:
     grammar = resources.files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", lexer=ContextLexer, transformer=_TreeBuilder(), maybe_placeholders=True)
+    builder = _TreeBuilder()
+    return Lark(grammar, parser="lalr", lexer=ContextLexer, transformer=builder, maybe_placeholders=True)
+
+
+@cache
+def _machine() -> Machine[Expression]:
+    return Machine(_lark())
+
+
+def _complaint(text: str) -> ParseError:
+    """What is wrong with a text, as lark sees it."""
+    try:
+        _lark().parse(text)
+    except UnexpectedToken as error:
+        return complain(text, error)
+    raise AssertionError(f"refused a text that is right: {text!r}")
 
 
 def _check_brackets(text: str, limits: Limits) -> None:

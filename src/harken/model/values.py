@@ -140,6 +140,9 @@ def checked_constant(value: object) -> Value:
 
     Constants are finite; a decimal is taken only if a 64-bit int or float says exactly the same.
     """
+    # Nearly all constants are plain; every one comes through here, when read and when a predicate is made.
+    if (type(value) is str and value.isascii()) or (type(value) is int and INT_MIN <= value <= INT_MAX):
+        return value
     checked = checked_value(value)
     if isinstance(checked, float) and math.isinf(checked):
         raise ValueOutOfRangeError("a constant must be finite", suggestion="leave out the bound instead")
