@@ -7,14 +7,37 @@ With NUMBA_DISABLE_JIT=1 they run as ordinary Python, which is how the test suit
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core import event
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
+
+
+class _Announcement(event.Listener):
+    """Tells once that kernels are being compiled, so that nobody wonders about the wait."""
+
+    def __init__(self) -> None:
+        self._told = False
+
+    def on_start(self, _: object) -> None:
+        """A kernel is not in the cache and will be compiled."""
+        if not self._told:
+            self._told = True
+            logging.getLogger("harken").warning(
+                "compiling kernels for this machine; this takes up to half a minute, once"
+            )
+
+    def on_end(self, _: object) -> None:
+        """It has been compiled."""
+
+
+event.register("numba:compile", _Announcement())  # type: ignore[no-untyped-call]
 
 
 def tight(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
