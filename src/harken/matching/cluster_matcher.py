@@ -185,6 +185,7 @@ class ClusterMatcher:
                 np.zeros(GROUP, np.int64),
                 np.zeros(2, np.int64),
             )
+            scratch.truth[-1] = 1
             self._scratch.value = scratch
         return scratch
 

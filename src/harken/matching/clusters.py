@@ -164,6 +164,11 @@ class ClusterStore:
         base, size = int(self._base.values[table]), int(self._size.values[table])
         return base + np.flatnonzero(self.directory[base : base + size])
 
+    def radixes(self, table: int) -> tuple[int, ...]:
+        """The codes a key table has places for, by dimension: those below."""
+        first, end = self._first.values[table], self._first.values[table + 1]
+        return tuple(self._radix.values[first:end].tolist())
+
     def close_key_table(self, table: int) -> None:
         """Let no clause enter a key table and no event look there; its clauses can still be moved."""
         self._mask.values[table] = CLOSED

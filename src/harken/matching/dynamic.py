@@ -20,8 +20,8 @@ MOST_PLACES = 1 << 22
 
 MOST_TABLES = 256
 
-_SLACK = 1.25
-"""Codes that a table is prepared for, beyond those there are."""
+_SPARE = 1
+"""Codes that a table is prepared for, beyond those there are: more would spread its keys over more memory."""
 
 
 class DynamicMatcher(ClusterMatcher):
@@ -120,9 +120,11 @@ class DynamicMatcher(ClusterMatcher):
         places = float(np.prod([float(radix) for radix in self._radixes(schema)]))
         return None if schema in self._store.schemas or places > MOST_PLACES else schema
 
+    def _sizes(self, schema: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(len(self._predicates.dimensions[number].constants) for number in schema)
+
     def _radixes(self, schema: tuple[int, ...]) -> tuple[int, ...]:
-        dimensions = self._predicates.dimensions
-        return tuple(int(len(dimensions[number].constants) * _SLACK) + 2 for number in schema)
+        return tuple(size + _SPARE for size in self._sizes(schema))
 
     def _redistribute(
         self,
@@ -145,11 +147,19 @@ class DynamicMatcher(ClusterMatcher):
     def _drop_idle(
         self, selectivity: npt.NDArray[np.float32], presence: npt.NDArray[np.float32], worth: float
     ) -> None:
-        """Drop tables whose clauses, under their next best access path, would cost less than the lookup."""
+        """Drop tables whose clauses, under their next best access path, would cost less than the lookup.
+
+        Tables that constants have outgrown go too; if they still pay, they come back larger.
+        """
         population = self._store.tables().population
         likeliest = float(selectivity.max(initial=0.0))
         for table in range(len(self._store.schemas) - 1, FIRST_KEY_TABLE - 1, -1):
-            if self._store.schemas[table] and population[table] * likeliest <= worth * self._margin / 3:
+            schema = self._store.schemas[table]
+            if not schema:
+                continue
+            sizes = zip(self._sizes(schema), self._store.radixes(table), strict=True)
+            outgrown = any(size > radix for size, radix in sizes)
+            if outgrown or population[table] * likeliest <= worth * self._margin / 3:
                 places = self._places(table)
                 self._store.close_key_table(table)
                 self._redistribute(places, selectivity, presence)

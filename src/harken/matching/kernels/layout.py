@@ -104,7 +104,8 @@ class Scratch(NamedTuple):
     """The state of one matching call; the index itself is only read."""
 
     truth: npt.NDArray[np.uint8]
-    """1 where a predicate holds for the event at hand; all 0 between events."""
+    """1 where a predicate holds for the event at hand; all 0 between events. The last one belongs to no predicate
+    and is always 1: it stands for those that are yet to be evaluated."""
     touched: npt.NDArray[np.int32]
     places: npt.NDArray[np.int64]
     opened: npt.NDArray[np.int64]

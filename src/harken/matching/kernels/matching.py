@@ -274,6 +274,25 @@ def fetch_group(blocks: Blocks, members: int, scratch: Scratch, ahead: bool) -> 
 
 
 @tight
+def first_hits(
+    words: npt.NDArray[np.uint32], first: int, length: int, truth: npt.NDArray[np.uint8], ahead: bool
+) -> int:
+    """How many entries of a cluster survive their first predicate: for most clusters none.
+
+    Predicates that are yet to be evaluated count as holding. Seeing that there is nothing takes no branch per
+    entry.
+    """
+    last = np.uint32(len(truth) - 1)
+    far = first + length - LOOKAHEAD if ahead else first
+    hits = 0
+    for entry in range(first, first + length):
+        if entry < far and entry % LINE == 0:
+            prefetch(words, entry + LOOKAHEAD)
+        hits += truth[min(words[entry], last)]
+    return hits
+
+
+@tight
 def check_event(
     predicates: Predicates,
     words: npt.NDArray[np.uint32],
@@ -287,7 +306,7 @@ def check_event(
     found: int,
 ) -> int:
     """Check the clusters an event has opened; the number of results then, or -1 if they did not fit."""
-    truth, touched, lazy = scratch.truth, scratch.touched, np.uint32(LAZY)
+    truth, touched, last = scratch.truth, scratch.touched, np.uint32(len(scratch.truth) - 1)
     operator, dimension, low, high = predicates.operator, predicates.dimension, predicates.low, predicates.high
     code, label, label_column = events.code, events.label, events.label_column
     marked = satisfied(predicates, events, event, touched)
@@ -305,11 +324,11 @@ def check_event(
                 # Rather than count exactly, ask for room for the whole block.
                 found = -1
                 break
-            for entry in range(base + HEADER, base + HEADER + length):
-                if ahead and entry % LINE == 0:
-                    prefetch(words, entry + LOOKAHEAD)
-                word = words[entry]
-                if width > 0 and word < lazy and truth[word] == 0:
+            first = base + HEADER
+            if width > 0 and first_hits(words, first, length, truth, ahead) == 0:
+                continue
+            for entry in range(first, first + length):
+                if width > 0 and truth[min(words[entry], last)] == 0:
                     continue
                 if entry_holds(
                     words, entry, capacity, width, truth,
