@@ -45,84 +45,53 @@ LOOKAHEAD = 8 * LINE
 
 
 @tight
-def lazy_truth(
-    operator: npt.NDArray[np.int8],
-    dimension: npt.NDArray[np.int32],
-    low: npt.NDArray[np.int64],
-    high: npt.NDArray[np.int64],
-    code: npt.NDArray[np.int32],
-    label: npt.NDArray[np.int64],
-    label_column: npt.NDArray[np.int32],
-    event: int,
-    predicate: int,
-) -> bool:
+def lazy_truth(predicates: Predicates, events: Events, event: int, predicate: int) -> bool:
     """Evaluate one predicate where it is met."""
-    its_operator, its_dimension = operator[predicate], dimension[predicate]
-    its_code = code[event, its_dimension]
-    if its_operator == IS_ABSENT:
-        holds = its_code == MISSING
-    elif its_code == MISSING:
-        holds = False
-    elif its_operator == INTERVAL:
-        its_label = label[event, label_column[its_dimension]]
-        holds = low[predicate] <= its_label <= high[predicate]
-    else:
-        holds = its_operator != DIFFERENT or its_code != low[predicate]
-    return holds
+    operator, dimension = predicates.operator[predicate], predicates.dimension[predicate]
+    code = events.code[event, dimension]
+    if operator == IS_ABSENT:
+        return code == MISSING
+    if code == MISSING:
+        return False
+    if operator == INTERVAL:
+        label = events.label[event, events.label_column[dimension]]
+        return predicates.low[predicate] <= label <= predicates.high[predicate]
+    return operator != DIFFERENT or code != predicates.low[predicate]
 
 
 @tight
-def mark_satisfied(
-    equal_first: npt.NDArray[np.int64],
-    equal: npt.NDArray[np.int32],
-    member_head: npt.NDArray[np.int32],
-    member_next: npt.NDArray[np.int32],
-    member: npt.NDArray[np.int32],
-    eager_head: npt.NDArray[np.int32],
-    eager_next: npt.NDArray[np.int32],
-    absent_head: npt.NDArray[np.int32],
-    operator: npt.NDArray[np.int8],
-    dimensions: npt.NDArray[np.int32],
-    low: npt.NDArray[np.int64],
-    high: npt.NDArray[np.int64],
-    code: npt.NDArray[np.int32],
-    label: npt.NDArray[np.int64],
-    label_column: npt.NDArray[np.int32],
-    also_first: npt.NDArray[np.int64],
-    also: npt.NDArray[np.int32],
-    event: int,
-    touched: npt.NDArray[np.int32],
-) -> int:
+def satisfied(predicates: Predicates, events: Events, event: int, touched: npt.NDArray[np.int32]) -> int:
     """Phase one: list every enumerated predicate the event satisfies; how many there are."""
+    code, equal, member_head = events.code, predicates.equal, predicates.member_head
     count = 0
     for dimension in range(code.shape[1]):
         its_code = code[event, dimension]
         if its_code == MISSING:
             continue
         if its_code != UNLISTED:
-            at = equal_first[dimension] + its_code
+            at = predicates.equal_first[dimension] + its_code
             if equal[at] >= 0:
                 touched[count] = equal[at]
                 count += 1
             node = member_head[at]
             while node >= 0:
-                touched[count] = member[node]
+                touched[count] = predicates.member[node]
                 count += 1
-                node = member_next[node]
-        eager = eager_head[dimension]
+                node = predicates.member_next[node]
+        eager = predicates.eager_head[dimension]
         while eager >= 0:
-            if lazy_truth(operator, dimensions, low, high, code, label, label_column, event, eager):
+            if lazy_truth(predicates, events, event, eager):
                 touched[count] = eager
                 count += 1
-            eager = eager_next[eager]
-    absent = absent_head[0]
+            eager = predicates.eager_next[eager]
+    absent = predicates.absent_head[0]
     while absent >= 0:
-        if code[event, dimensions[absent]] == MISSING:
+        if code[event, predicates.dimension[absent]] == MISSING:
             touched[count] = absent
             count += 1
-        absent = eager_next[absent]
-    for other in range(also_first[event], also_first[event + 1]):
-        touched[count] = also[other]
+        absent = predicates.eager_next[absent]
+    for other in range(events.also_first[event], events.also_first[event + 1]):
+        touched[count] = events.also[other]
         count += 1
     return count
 
@@ -136,12 +105,7 @@ def hashed(key: int, mask: int) -> int:
 
 @tight
 def key_places(
-    base: npt.NDArray[np.int64],
-    first: npt.NDArray[np.int32],
-    dimension: npt.NDArray[np.int32],
-    stride: npt.NDArray[np.int64],
-    radix: npt.NDArray[np.int64],
-    mask: npt.NDArray[np.int64],
+    tables: Tables,
     directory: npt.NDArray[np.uint32],
     code: npt.NDArray[np.int32],
     event: int,
@@ -151,18 +115,19 @@ def key_places(
 ) -> int:
     """Collect, from places[into] on, where in the directory the event's keys are; how many it has."""
     count = 0
-    for table in range(FIRST_KEY_TABLE, len(base)):
-        if mask[table] == CLOSED:
+    for table in range(FIRST_KEY_TABLE, len(tables.base)):
+        mask = tables.mask[table]
+        if mask == CLOSED:
             continue
         key = 0
-        for at in range(first[table], first[table + 1]):
-            its_code = code[event, dimension[at]]
-            if its_code <= UNLISTED or its_code >= radix[at]:
+        for at in range(tables.first[table], tables.first[table + 1]):
+            its_code = code[event, tables.dimension[at]]
+            if its_code <= UNLISTED or its_code >= tables.radix[at]:
                 key = -1
                 break
-            key += its_code * stride[at]
+            key += its_code * tables.stride[at]
         if key >= 0:
-            place = base[table] + (hashed(key, mask[table]) if mask[table] > 0 else key)
+            place = tables.base[table] + (hashed(key, mask) if mask > 0 else key)
             if ahead:
                 prefetch(directory, place)
             places[into + count] = place
@@ -172,45 +137,25 @@ def key_places(
 
 @tight
 def entry_holds(
+    predicates: Predicates,
     words: npt.NDArray[np.uint32],
+    events: Events,
+    event: int,
+    truth: npt.NDArray[np.uint8],
     at: int,
     capacity: int,
     width: int,
-    truth: npt.NDArray[np.uint8],
-    operator: npt.NDArray[np.int8],
-    dimension: npt.NDArray[np.int32],
-    low: npt.NDArray[np.int64],
-    high: npt.NDArray[np.int64],
-    code: npt.NDArray[np.int32],
-    label: npt.NDArray[np.int64],
-    label_column: npt.NDArray[np.int32],
-    event: int,
 ) -> bool:
     """Whether all predicate words of an entry hold; they stand one capacity apart. Few entries come so far."""
     lazy = np.uint32(LAZY)
-    holds = True
     for place in range(at, at + width * capacity, capacity):
         word = words[place]
         if word < lazy:
-            holds = truth[word] != 0
-        else:
-            predicate = np.int64(word - lazy)
-            holds = lazy_truth(operator, dimension, low, high, code, label, label_column, event, predicate)
-        if not holds:
-            break
-    return holds
-
-
-@tight
-def satisfied(predicates: Predicates, events: Events, event: int, touched: npt.NDArray[np.int32]) -> int:
-    """`mark_satisfied` on whole structures."""
-    return mark_satisfied(
-        predicates.equal_first, predicates.equal,
-        predicates.member_head, predicates.member_next, predicates.member,
-        predicates.eager_head, predicates.eager_next, predicates.absent_head,
-        predicates.operator, predicates.dimension, predicates.low, predicates.high,
-        events.code, events.label, events.label_column, events.also_first, events.also, event, touched,
-    )  # fmt: skip
+            if truth[word] == 0:
+                return False
+        elif not lazy_truth(predicates, events, event, np.int64(word - lazy)):
+            return False
+    return True
 
 
 @tight
@@ -229,10 +174,7 @@ def open_group(
     room = len(places) // GROUP
     for member in range(members):
         event, into = group + member, member * room
-        opened = key_places(
-            tables.base, tables.first, tables.dimension, tables.stride, tables.radix, tables.mask,
-            directory, code, event, places, into, ahead,
-        )  # fmt: skip
+        opened = key_places(tables, directory, code, event, places, into, ahead)
         if tables.population[PREDICATE_TABLE] > 0:
             for at in range(satisfied(predicates, events, event, touched)):
                 places[into + opened] = tables.base[PREDICATE_TABLE] + touched[at]
@@ -307,8 +249,6 @@ def check_event(
 ) -> int:
     """Check the clusters an event has opened; the number of results then, or -1 if they did not fit."""
     truth, touched, last = scratch.truth, scratch.touched, np.uint32(len(scratch.truth) - 1)
-    operator, dimension, low, high = predicates.operator, predicates.dimension, predicates.low, predicates.high
-    code, label, label_column = events.code, events.label, events.label_column
     marked = satisfied(predicates, events, event, touched)
     for at in range(marked):
         truth[touched[at]] = 1
@@ -330,10 +270,7 @@ def check_event(
             for entry in range(first, first + length):
                 if width > 0 and truth[min(words[entry], last)] == 0:
                     continue
-                if entry_holds(
-                    words, entry, capacity, width, truth,
-                    operator, dimension, low, high, code, label, label_column, event,
-                ):  # fmt: skip
+                if entry_holds(predicates, words, events, event, truth, entry, capacity, width):
                     found_event[found] = event
                     found_id[found] = words[entry + width * capacity]
                     found += 1
