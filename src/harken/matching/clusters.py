@@ -8,7 +8,6 @@ import numpy.typing as npt
 from harken.matching.growing import GrowingArray
 from harken.matching.kernels.layout import (
     ALL_TABLE,
-    CLOSED,
     FIRST_KEY_TABLE,
     LINE,
     PREDICATE_TABLE,
@@ -48,12 +47,12 @@ class ClusterStore:
         self._dimension = GrowingArray(np.int32)
         self._stride = GrowingArray(np.int64)
         self._radix = GrowingArray(np.int64)
-        self._mask = GrowingArray(np.int64)
+        self._closed = GrowingArray(np.bool_)
         self._population = GrowingArray(np.int64)
         self._end = 0
         self._first.append(0)
         for _ in (ALL_TABLE, PREDICATE_TABLE, PRESENCE_TABLE):
-            self._add_region(1, mask=0)
+            self._add_region(1)
 
     @property
     def nbytes(self) -> dict[str, int]:
@@ -73,7 +72,7 @@ class ClusterStore:
             self._dimension.values,
             self._stride.values,
             self._radix.values,
-            self._mask.values,
+            self._closed.values,
             self._population.values,
         )
 
@@ -89,7 +88,7 @@ class ClusterStore:
                 for array in (self._dimension, self._stride, self._radix):
                     array.append(0)
             self.schemas.append(())
-            table = self._add_region(0, mask=CLOSED)
+            table = self._add_region(0)
         places = 1
         first = int(self._first.values[table])
         for at, (dimension, radix) in enumerate(zip(dimensions, radixes, strict=True), first):
@@ -98,7 +97,7 @@ class ClusterStore:
             self._radix.values[at] = radix
             places *= radix
         self.schemas[table] = dimensions
-        self._mask.values[table] = 0
+        self._closed.values[table] = False
         self._widen(table, places)
         return table
 
@@ -106,7 +105,7 @@ class ClusterStore:
         """A closed, empty table of keys of this length, to be used again."""
         first = self._first.values
         for table in range(FIRST_KEY_TABLE, len(self.schemas)):
-            is_free = self._mask.values[table] == CLOSED and self._population.values[table] == 0
+            is_free = self._closed.values[table] and self._population.values[table] == 0
             if is_free and first[table + 1] - first[table] == length:
                 return table
         return None
@@ -171,7 +170,7 @@ class ClusterStore:
 
     def close_key_table(self, table: int) -> None:
         """Let no clause enter a key table and no event look there; its clauses can still be moved."""
-        self._mask.values[table] = CLOSED
+        self._closed.values[table] = True
         self.schemas[table] = ()
 
     def compact(self) -> None:
@@ -192,12 +191,12 @@ class ClusterStore:
         larger[: len(self.words)] = self.words
         self.words = larger
 
-    def _add_region(self, places: int, *, mask: int) -> int:
+    def _add_region(self, places: int) -> int:
         self._reserve(places)
         self._base.append(self._end)
         self._size.append(places)
         self._first.append(len(self._dimension))
-        self._mask.append(mask)
+        self._closed.append(False)
         self._end += places
         return self._population.append(0)
 

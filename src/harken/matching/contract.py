@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -75,14 +74,3 @@ class Matcher(Protocol):
 
     def stats(self) -> Stats:
         """What the algorithm holds and has done, for people to read."""
-
-
-@runtime_checkable
-class Persistent(Protocol):
-    """A matcher that can write its index and map it again, instead of being loaded anew."""
-
-    def save(self, folder: Path) -> None:
-        """Write the index into an empty folder."""
-
-    def load(self, folder: Path) -> None:
-        """Take over the index that `save` wrote; the matcher is empty before."""

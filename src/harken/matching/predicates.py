@@ -45,10 +45,9 @@ _NUMBER_BITS = LAZY - 1
 class PredicateTable:
     """Predicates by number. Changes must not run beside anything else; `arrays` may be read by any thread."""
 
-    def __init__(self, *, eager_limit: int, all_eager: bool = False) -> None:
+    def __init__(self, *, eager_limit: int) -> None:
         self.dimensions: list[Dimension] = []
         self._eager_limit = eager_limit
-        self._all_eager = all_eager
         self.by_attribute: dict[str, dict[Kind | None, Dimension]] = {}
         self._mentions: dict[str, int] = {}
         self._numbers: dict[tuple[Row, ...], int] = {}
@@ -62,7 +61,6 @@ class PredicateTable:
         self._uses = GrowingArray(np.int64)
         self._eager_next = GrowingArray(np.int32, fill=-1)
         self._eager_head = GrowingArray(np.int32, fill=-1)
-        self._absent_head = GrowingArray(np.int32, fill=-1, size=1)
         self._equal_first = GrowingArray(np.int64)
         self._equal_room: list[int] = []
         self._equal = GrowingArray(np.int32, fill=-1)
@@ -131,7 +129,6 @@ class PredicateTable:
             self._members.predicate.values,
             self._eager_head.values,
             self._eager_next.values,
-            self._absent_head.values,
             self._operator.values,
             self._dimension.values,
             self._low.values,
@@ -182,7 +179,7 @@ class PredicateTable:
         return TESTED, dimension, 0
 
     def _is_lazy(self, operator: int, dimension: int) -> bool:
-        if self._all_eager or operator in (EQUAL, MEMBER, TESTED):
+        if operator in (EQUAL, MEMBER, TESTED):
             return False
         if operator != INTERVAL or self._eager_count.get(dimension, 0) >= self._eager_limit:
             return True
@@ -199,15 +196,11 @@ class PredicateTable:
             for _, _, operand in self.rows(number):
                 self._members.add(self._place(dimension, dimension.hold(_constant(operand))), number)
         elif operator not in (EQUAL, TESTED) and not self._lazy.values[number]:
-            head, at = self._eager_list(operator, dimension)
-            self._eager_next.values[number] = head.values[at]
-            head.values[at] = number
+            self._eager_next.values[number] = self._eager_head.values[dimension.number]
+            self._eager_head.values[dimension.number] = number
         if operator == INTERVAL:
             self._intervals.setdefault(dimension.number, set()).add(number)
             self._unordered.add(dimension.number)
-
-    def _eager_list(self, operator: int, dimension: Dimension) -> tuple[GrowingArray[np.int32], int]:
-        return (self._absent_head, 0) if operator == IS_ABSENT else (self._eager_head, dimension.number)
 
     def _place(self, dimension: Dimension, code: int) -> int:
         """Where a constant's equality stands; a dimension that has outgrown its room moves to the end."""
@@ -264,19 +257,20 @@ class PredicateTable:
         elif operator == TESTED:
             del self._tests[dimension.number][number]
         if operator not in (EQUAL, MEMBER, TESTED) and not self._lazy.values[number]:
-            self._unlink_eager(number, *self._eager_list(operator, dimension))
+            self._unlink_eager(number, dimension.number)
         if operator == INTERVAL:
             self._intervals[dimension.number].discard(number)
             self._unordered.add(dimension.number)
             if not self._lazy.values[number]:
                 self._eager_count[dimension.number] = self._eager_count.get(dimension.number, 1) - 1
 
-    def _unlink_eager(self, number: int, head: GrowingArray[np.int32], at: int) -> None:
+    def _unlink_eager(self, number: int, dimension: int) -> None:
+        head = self._eager_head.values
         following = self._eager_next.values[number]
-        if head.values[at] == number:
-            head.values[at] = following
+        if head[dimension] == number:
+            head[dimension] = following
             return
-        before = head.values[at]
+        before = head[dimension]
         while self._eager_next.values[before] != number:
             before = self._eager_next.values[before]
         self._eager_next.values[before] = following

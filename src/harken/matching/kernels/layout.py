@@ -36,8 +36,6 @@ ALL_TABLE, PREDICATE_TABLE, PRESENCE_TABLE, FIRST_KEY_TABLE = range(4)
 INTERVAL, DIFFERENT, IS_ABSENT, IS_PRESENT, EQUAL, MEMBER, TESTED = range(7)
 """Operators of predicates, each on one dimension. The first four can be evaluated lazily."""
 
-CLOSED = -1
-
 MISSING, UNLISTED = -1, 0
 """Codes of an event in a dimension: no value there, or one that equals no constant; constants count from 1."""
 
@@ -55,8 +53,6 @@ class Predicates(NamedTuple):
     eager_head: npt.NDArray[np.int32]
     """The predicates of dimension d that are evaluated for every event, linked by eager_next; -1 ends."""
     eager_next: npt.NDArray[np.int32]
-    absent_head: npt.NDArray[np.int32]
-    """IS NULL predicates that are evaluated for every event, linked likewise from absent_head[0]."""
     operator: npt.NDArray[np.int8]
     dimension: npt.NDArray[np.int32]
     low: npt.NDArray[np.int64]
@@ -73,9 +69,8 @@ class Tables(NamedTuple):
     """A key's place in the region is the sum of code times stride."""
     radix: npt.NDArray[np.int64]
     """Codes below this have a place."""
-    mask: npt.NDArray[np.int64]
-    """0 if every key has a place of its own; above, places are hashed, shared, and keys have to be verified;
-    CLOSED if no clause may enter and no event looks there."""
+    closed: npt.NDArray[np.bool_]
+    """Whether no clause may enter and no event looks there."""
     population: npt.NDArray[np.int64]
 
 

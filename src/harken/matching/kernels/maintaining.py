@@ -35,7 +35,7 @@ def access_chance(
     if table == PREDICATE_TABLE:
         if predicates.operator[key] == EQUAL:
             chance = np.float64(selectivity[key])
-    elif table >= FIRST_KEY_TABLE and tables.mask[table] == 0:
+    elif table >= FIRST_KEY_TABLE:
         chance = 1.0
         for at in range(tables.first[table], tables.first[table + 1]):
             code = key // tables.stride[at] % tables.radix[at]

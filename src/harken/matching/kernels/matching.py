@@ -14,7 +14,6 @@ from harken.jit import tight
 from harken.matching.kernels.layout import (
     ALL_TABLE,
     CAPACITY,
-    CLOSED,
     DIFFERENT,
     FIRST_KEY_TABLE,
     HEADER,
@@ -84,23 +83,10 @@ def satisfied(predicates: Predicates, events: Events, event: int, touched: npt.N
                 touched[count] = eager
                 count += 1
             eager = predicates.eager_next[eager]
-    absent = predicates.absent_head[0]
-    while absent >= 0:
-        if code[event, predicates.dimension[absent]] == MISSING:
-            touched[count] = absent
-            count += 1
-        absent = predicates.eager_next[absent]
     for other in range(events.also_first[event], events.also_first[event + 1]):
         touched[count] = events.also[other]
         count += 1
     return count
-
-
-@tight
-def hashed(key: int, mask: int) -> int:
-    """A place for a key whose range is too large to give each key its own."""
-    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
-    return np.int64(mixed >> np.uint64(32)) & mask
 
 
 @tight
@@ -116,8 +102,7 @@ def key_places(
     """Collect, from places[into] on, where in the directory the event's keys are; how many it has."""
     count = 0
     for table in range(FIRST_KEY_TABLE, len(tables.base)):
-        mask = tables.mask[table]
-        if mask == CLOSED:
+        if tables.closed[table]:
             continue
         key = 0
         for at in range(tables.first[table], tables.first[table + 1]):
@@ -127,7 +112,7 @@ def key_places(
                 break
             key += its_code * tables.stride[at]
         if key >= 0:
-            place = tables.base[table] + (hashed(key, mask) if mask > 0 else key)
+            place = tables.base[table] + key
             if ahead:
                 prefetch(directory, place)
             places[into + count] = place

@@ -9,7 +9,6 @@ from harken.jit import tight
 from harken.matching.kernels.layout import (
     ALL_TABLE,
     CAPACITY,
-    CLOSED,
     EQUAL,
     EXTRA,
     FIRST_KEY_TABLE,
@@ -28,14 +27,6 @@ from harken.matching.kernels.layout import (
     Predicates,
     Tables,
 )
-
-
-@tight
-def hashed(key: int, mask: int) -> int:
-    """A place for a key whose range is too large to give each key its own; matching has the same."""
-    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
-    return np.int64(mixed >> np.uint64(32)) & mask
-
 
 FREE_CLASSES = 64
 """Free blocks are kept by size in lines; larger ones are left to compaction."""
@@ -200,7 +191,7 @@ def clause_predicates(
     if table == PREDICATE_TABLE:
         into[0] = key
         count = 1
-    elif table >= FIRST_KEY_TABLE and tables.mask[table] <= 0:
+    elif table >= FIRST_KEY_TABLE:
         for at in range(tables.first[table], tables.first[table + 1]):
             code = key // tables.stride[at] % tables.radix[at]
             into[count] = predicates.equal[predicates.equal_first[tables.dimension[at]] + code]
@@ -221,7 +212,7 @@ def _key_of(
 ) -> tuple[int, float]:
     """The clause's key in a key table and the chance that an event has it; -1 if the clause has none there."""
     key, chance = 0, 1.0
-    if tables.mask[table] == CLOSED:
+    if tables.closed[table]:
         return -1, 1.0
     for at in range(tables.first[table], tables.first[table + 1]):
         wanted, code = tables.dimension[at], -1
@@ -272,10 +263,10 @@ def residual_of(
     into: npt.NDArray[np.int64],
 ) -> int:
     """The predicate words that the access path does not already guarantee; how many."""
-    width, exact = 0, table >= FIRST_KEY_TABLE and tables.mask[table] == 0
+    width, keyed = 0, table >= FIRST_KEY_TABLE
     for word in clause:
         guaranteed = table == PREDICATE_TABLE and word == key
-        if exact and word < LAZY and predicates.operator[word] == EQUAL:
+        if keyed and word < LAZY and predicates.operator[word] == EQUAL:
             for at in range(tables.first[table], tables.first[table + 1]):
                 guaranteed |= tables.dimension[at] == predicates.dimension[word]
         if not guaranteed:
@@ -303,8 +294,6 @@ def place_clauses(
         words = clause_words[clause_first[clause] : clause_first[clause + 1]]
         table, key, _ = choose(predicates, tables, words, selectivity, presence)
         width = residual_of(predicates, tables, table, key, words, residual)
-        if tables.mask[table] > 0:
-            key = hashed(key, tables.mask[table])
         place = tables.base[table] + key
         if not insert(blocks, free, place, table, key, residual, width, entry_ids[clause]):
             return clause
