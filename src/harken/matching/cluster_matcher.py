@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,31 +13,55 @@ from harken.matching.clusters import ClusterStore
 from harken.matching.contract import Incoming, Pairs, Slots, Stats
 from harken.matching.encoding import Encoder
 from harken.matching.events import EventBatch
-from harken.matching.kernels.layout import EXTRA, FIRST_KEY_TABLE, Events, Scratch
-from harken.matching.kernels.matching import GROUP, match_events
+from harken.matching.kernels.layout import (
+    BANDS,
+    CELLS,
+    CHECKS,
+    FIRST_KEY_TABLE,
+    RANGE_TABLE,
+    VISITS,
+    Blocks,
+    Chances,
+    Clauses,
+    Events,
+    Predicates,
+    Tables,
+)
+from harken.matching.kernels.maintaining import redistribute
+from harken.matching.kernels.matching import match_events
 from harken.matching.kernels.placing import clause_predicates, find_entry
 from harken.matching.predicates import PredicateTable
 from harken.matching.statistics import EventStatistics
-from harken.matching.translation import Clauses, translate
+from harken.matching.translation import translate
+from harken.matching.workspace import Workspace
 from harken.model.events import FlatEvent
 from harken.model.expressions import Expression
 from harken.normal.operators import expression_of
 
 EAGER_LIMIT = 64
-"""Order predicates of one dimension up to this many are evaluated once per event, later ones where met."""
+"""Order predicates of one dimension up to this many are evaluated for every event, later ones where met."""
 
 OBSERVED = 16
 """Of so many blocks (or single events) one is looked at for statistics."""
 
-FIRST_ROOM = 4_096
-"""Results that a matching call has room for at first."""
+MANY = 1_000
+"""Clauses that come together from which on it pays to estimate all chances anew."""
+
+
+class Index(NamedTuple):
+    """All that matching reads: views that are valid until the next change."""
+
+    predicates: Predicates
+    tables: Tables
+    blocks: Blocks
+    encoder: Encoder
 
 
 class ClusterMatcher:
     """Clauses in clusters under access paths.
 
     Any number of threads may match at once while none adds or removes: the index is only read, and each thread
-    has its own scratch. Statistics are gathered from events that come while no other thread matches.
+    has its own workspace. Statistics are gathered from events that come while no other thread matches.
     """
 
     def __init__(self, *, prefetch: bool = True, eager_limit: int = EAGER_LIMIT) -> None:
@@ -44,12 +69,12 @@ class ClusterMatcher:
         self._predicates = PredicateTable(eager_limit=eager_limit)
         self._store = ClusterStore()
         self._statistics = EventStatistics()
-        self._encoder: Encoder | None = None
-        self._extras = _Extras()
+        self._encoder = Encoder(self._predicates)
+        self._index: Index | None = None
+        self._chances: Chances | None = None
         self._slots = 0
-        self._clauses = 0
         self._widest = 0
-        self._scratch = threading.local()
+        self._workspaces = threading.local()
         self._statistics_lock = threading.Lock()
         self._seen = np.zeros(4, np.int64)
         self._blocks_seen = -1
@@ -58,31 +83,30 @@ class ClusterMatcher:
         """Translate, choose access paths, insert. Linear in the number of predicates."""
         done = 0
         for batch in incoming.compiled.to_batches():
-            clauses = translate(batch, self._predicates)
-            self._add_clauses(clauses, slots[done : done + batch.num_rows])
+            self._add_clauses(translate(batch, self._predicates, slots[done : done + batch.num_rows]))
             done += batch.num_rows
+        self._store.make_room(0, 0, 0, int(slots.max(initial=-1)) + 1)
         self._slots += len(slots)
-        self._changed()
+        self._index = None
 
     def remove(self, slots: Slots) -> None:
         """Find each entry by its block and take it out. Linear in the number of predicates."""
-        entry_ids = self._extras.entries_of(slots)
-        _, words = self._store.take_out(self._predicates.arrays(), entry_ids)
+        words = self._store.take_out(self._predicates.arrays(), np.asarray(slots, np.int64), self._widest + 1)
         self._predicates.release(words)
-        self._extras.drop(slots)
         self._slots -= len(slots)
-        self._clauses -= len(entry_ids)
-        self._changed()
+        self._index = None
 
     def match(self, event: FlatEvent) -> Slots:
         """Match one event."""
-        return self._match_block(self._encoding().one(event))[1]
+        index = self._current()
+        return self._match_block(index, index.encoder.one(event))[1]
 
     def match_batch(self, events: EventBatch) -> Pairs:
         """Encode and match, block by block."""
+        index = self._current()
         rows, slots = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        for start, block in self._encoding().blocks(events):
-            found_rows, found_slots = self._match_block(block)
+        for start, block in index.encoder.blocks(events):
+            found_rows, found_slots = self._match_block(index, block)
             rows.append(found_rows + start)
             slots.append(found_slots)
         return np.concatenate(rows), np.concatenate(slots)
@@ -94,7 +118,7 @@ class ClusterMatcher:
 
     def expression(self, slot: int) -> Expression:
         """What a subscription asks for, in its normal form."""
-        clauses = [self._clause_of(entry_id) for entry_id in self._extras.entries_of(np.array([slot])).tolist()]
+        clauses = [self._clause_at(block, entry_id) for block, entry_id in self._store.entries_of(slot)]
         return expression_of([[row for word in words for row in self._predicates.rows(word)] for words in clauses])
 
     def stats(self) -> Stats:
@@ -102,8 +126,8 @@ class ClusterMatcher:
         events, matches, visits, checks = self._seen.tolist()
         return {
             "subscriptions": self._slots,
-            "clauses": self._clauses,
-            "predicates": len(self._predicates),
+            "clauses": int(self._store.tables().population.sum()),
+            "predicates": self._predicates.in_use,
             "bytes": {**self._store.nbytes, "predicates": self._predicates.nbytes},
             "tables": self._table_stats(),
             "events": events,
@@ -113,87 +137,106 @@ class ClusterMatcher:
             "checks_per_event": checks / events if events else 0.0,
         }
 
-    def _add_clauses(self, clauses: Clauses, slots: Slots) -> None:
-        entry_ids = self._extras.admit(clauses.owner, slots)
+    def _add_clauses(self, clauses: Clauses) -> None:
         self._predicates.use(clauses.words)
-        self._store.block_of.grow_to(int(slots.max(initial=-1)) + 1)
-        self._store.block_of_extra.grow_to(self._extras.count)
-        self._store.make_room(len(self._predicates), len(self._predicates.dimensions))
-        self._clauses += len(entry_ids)
+        rebanded = self._predicates.reband()
+        self._make_room(clauses.slot)
         self._widest = max(self._widest, int(np.diff(clauses.first).max(initial=0)))
-        self._place(clauses, entry_ids)
+        if len(clauses.slot) >= MANY or rebanded:
+            self._chances = None
+        if rebanded:
+            self._redistribute(self._store.used_places(RANGE_TABLE))
+        self._store.place(self._predicates.arrays(), self._estimated(), clauses)
 
-    def _place(self, clauses: Clauses, entry_ids: npt.NDArray[np.int64]) -> None:
-        """Put clauses into clusters, by the access paths there are."""
-        selectivity = self._statistics.selectivity(self._predicates)
-        presence = self._statistics.presence(self._predicates)
-        self._store.place(
-            self._predicates.arrays(), selectivity, presence, clauses.first, clauses.words, entry_ids
-        )
+    def _make_room(self, slots: Slots) -> None:
+        predicates = self._predicates
+        cells = len(predicates.bands) * CELLS
+        self._store.make_room(len(predicates), len(predicates.dimensions), cells, int(slots.max(initial=-1)) + 1)
 
-    def _changed(self) -> None:
-        self._encoder = None
+    def _estimated(self) -> Chances:
+        """How likely access paths are opened; what came since the last estimate is guessed."""
+        known, predicates = self._chances, self._predicates
+        if known is None:
+            known = self._statistics.chances(predicates)
+        missing = len(predicates) - len(known.selectivity)
+        if missing > 0:
+            known = self._statistics.extended(known, predicates)
+        self._chances = known
+        return known
 
-    def _encoding(self) -> Encoder:
-        encoder = self._encoder
-        if encoder is None:
-            encoder = self._encoder = Encoder(self._predicates)
-        return encoder
+    def _redistribute(self, places: npt.NDArray[np.int64]) -> int:
+        """Move the clauses at these directory entries to the best access paths there are; how many moved."""
+        store, moved, done = self._store, np.zeros(1, np.int64), 0
+        clause, residual = np.zeros((2, self._widest + 1), np.int64)
+        chances = self._estimated()
+        while True:
+            arrays, tables, blocks = self._predicates.arrays(), store.tables(), store.blocks()
+            done = redistribute(arrays, tables, blocks, store.free, chances, places, done, clause, residual, moved)
+            if done == len(places):
+                return int(moved[0])
+            store.grow()
 
-    def _match_block(self, events: Events) -> Pairs:
-        predicates, tables, blocks = self._predicates.arrays(), self._store.tables(), self._store.blocks()
-        scratch = self._own_scratch(len(self._predicates), len(tables.base), events.code.shape[1])
-        room, start = FIRST_ROOM, 0
-        rows, ids = [], []
-        while start < len(events.code):
-            found_event, found_id = np.empty(room, np.int64), np.empty(room, np.uint32)
-            reached, count = match_events(
-                predicates, tables, blocks, events, start, scratch, self._prefetch, found_event, found_id
+    def _current(self) -> Index:
+        """The index as it is now; made anew after a change."""
+        index = self._index
+        if index is None:
+            self._encoder.refresh()
+            index = self._index = Index(
+                self._predicates.arrays(), self._store.tables(), self._store.blocks(), self._encoder
             )
-            rows.append(found_event[:count])
-            ids.append(found_id[:count])
+        return index
+
+    def _match_block(self, index: Index, events: Events) -> Pairs:
+        workspace = self._workspace(index)
+        start, rows, slots = 0, [], []
+        while start < len(events.code):
+            reached, count = match_events(
+                index.predicates,
+                index.tables,
+                index.blocks,
+                events,
+                start,
+                workspace.scratch,
+                self._prefetch,
+                workspace.results,
+            )
+            rows.append(workspace.results.event[:count].copy())
+            slots.append(workspace.results.slot[:count].copy())
             if reached == start:
-                room *= 4
+                workspace.have_more_results()
             start = reached
-        pairs = self._extras.owners(np.concatenate(rows), np.concatenate(ids).astype(np.int64))
-        self._note(events, len(pairs[0]), scratch)
+        pairs = workspace.distinct(np.concatenate(rows), np.concatenate(slots))
+        self._note(events, len(pairs[0]), workspace)
         return pairs
 
-    def _note(self, events: Events, matches: int, scratch: Scratch) -> None:
+    def _note(self, events: Events, matches: int, workspace: Workspace) -> None:
         """Remember what was seen, unless another thread is at it: a sample is enough."""
         if not self._statistics_lock.acquire(blocking=False):
             return
         try:
+            counts = workspace.scratch.counts
+            self._seen += [len(events.code), matches, counts[VISITS], counts[CHECKS]]
+            counts[:] = 0
             self._blocks_seen += 1
-            self._seen += [len(events.code), matches, *scratch.counts.tolist()]
             if self._blocks_seen % OBSERVED == 0:
-                self._statistics.observe(events)
+                self._statistics.observe(events, self._predicates)
         finally:
-            scratch.counts[:] = 0
             self._statistics_lock.release()
 
-    def _own_scratch(self, predicates: int, tables: int, dimensions: int) -> Scratch:
-        """The scratch of this thread, made larger if the index has grown."""
-        scratch: Scratch | None = getattr(self._scratch, "value", None)
-        places = GROUP * (predicates + tables + dimensions + 1)
-        if scratch is None or len(scratch.truth) < predicates or len(scratch.places) < places:
-            room = predicates + predicates // 2 + 64
-            scratch = Scratch(
-                np.zeros(room, np.uint8),
-                np.zeros(room, np.int32),
-                np.zeros(places + places // 2, np.int64),
-                np.zeros(GROUP, np.int64),
-                np.zeros(2, np.int64),
-            )
-            scratch.truth[-1] = 1
-            self._scratch.value = scratch
-        return scratch
+    def _workspace(self, index: Index) -> Workspace:
+        """The workspace of this thread, fit for the index."""
+        workspace: Workspace | None = getattr(self._workspaces, "own", None)
+        if workspace is None or workspace.index is not index:
+            satisfied = self._predicates.most_satisfied
+            places = satisfied + len(index.tables.base) + len(self._predicates.dimensions)
+            cells = len(self._predicates.bands) * 4 * BANDS
+            workspace = Workspace.fit(workspace, index, index.predicates.initial, places + cells + 1)
+            self._workspaces.own = workspace
+        return workspace
 
-    def _clause_of(self, entry_id: int) -> list[int]:
-        """The predicate words of one entry."""
+    def _clause_at(self, block: int, entry_id: int) -> list[int]:
+        """The predicates of one entry."""
         store = self._store
-        located = store.block_of_extra if entry_id >= EXTRA else store.block_of
-        block = int(located.values[entry_id & (EXTRA - 1)])
         entry = find_entry(store.words, block, entry_id)
         into = np.zeros(self._widest + 1, np.int64)
         count = clause_predicates(self._predicates.arrays(), store.tables(), store.words, block, entry, into)
@@ -201,7 +244,7 @@ class ClusterMatcher:
 
     def _table_stats(self) -> list[dict[str, object]]:
         tables, dimensions = self._store.tables(), self._predicates.dimensions
-        names = ["(every event)", "(one predicate)", "(presence)"]
+        names = ["(every event)", "(one predicate)", "(presence)", "(range)"]
         names += [
             ", ".join(dimensions[number].attribute for number in schema)
             for schema in self._store.schemas[FIRST_KEY_TABLE:]
@@ -210,59 +253,3 @@ class ClusterMatcher:
             {"access": name, "population": int(population)}
             for name, population in zip(names, tables.population.tolist(), strict=True)
         ]
-
-
-class _Extras:
-    """Subscriptions with several clauses: each clause is an entry of its own, numbered apart from slots."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._clauses_of: dict[int, list[int]] = {}
-        self._slot_of: list[int] = []
-        self._free: list[int] = []
-
-    def admit(self, owner: npt.NDArray[np.int64], slots: Slots) -> npt.NDArray[np.int64]:
-        """Entry ids for clauses of new subscriptions: the slot itself where there is one clause."""
-        counts = np.bincount(owner, minlength=len(slots))
-        entry_ids = slots[owner]
-        for row in np.flatnonzero(counts != 1).tolist():
-            slot = int(slots[row])
-            extras = [self._new(slot) for _ in range(int(counts[row]))]
-            self._clauses_of[slot] = extras
-            entry_ids[owner == row] = [EXTRA + extra for extra in extras]
-        return entry_ids
-
-    def _new(self, slot: int) -> int:
-        if self._free:
-            extra = self._free.pop()
-            self._slot_of[extra] = slot
-            return extra
-        self._slot_of.append(slot)
-        self.count += 1
-        return self.count - 1
-
-    def entries_of(self, slots: Slots) -> npt.NDArray[np.int64]:
-        """All entries of subscriptions."""
-        if not self._clauses_of:
-            return np.asarray(slots, np.int64)
-        entries: list[int] = []
-        for slot in slots.tolist():
-            extras = self._clauses_of.get(slot)
-            entries.extend([slot] if extras is None else [EXTRA + extra for extra in extras])
-        return np.array(entries, np.int64)
-
-    def drop(self, slots: Slots) -> None:
-        """Forget the clauses of subscriptions that have left."""
-        if self._clauses_of:
-            for slot in slots.tolist():
-                self._free.extend(self._clauses_of.pop(slot, ()))
-
-    def owners(self, rows: npt.NDArray[np.int64], ids: npt.NDArray[np.int64]) -> Pairs:
-        """Matches of entries as matches of subscriptions, each pair once."""
-        extra = ids >= EXTRA
-        if not extra.any():
-            return rows, ids
-        slot_of = np.array(self._slot_of, np.int64)
-        ids[extra] = slot_of[ids[extra] - EXTRA]
-        pairs = np.unique(np.stack([rows, ids], axis=1), axis=0)
-        return pairs[:, 0], pairs[:, 1]

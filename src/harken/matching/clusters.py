@@ -8,11 +8,23 @@ import numpy.typing as npt
 from harken.matching.growing import GrowingArray
 from harken.matching.kernels.layout import (
     ALL_TABLE,
+    CLAUSE,
+    END_NODE,
+    END_SHARED,
     FIRST_KEY_TABLE,
+    FREE_NODE,
+    FREE_SHARED,
     LINE,
+    NODE,
     PREDICATE_TABLE,
     PRESENCE_TABLE,
+    RANGE_TABLE,
+    SHARED,
+    SIBLING,
+    SPARE,
     Blocks,
+    Chances,
+    Clauses,
     Predicates,
     Tables,
 )
@@ -39,7 +51,13 @@ class ClusterStore:
         self.free = np.zeros(FREE_CLASSES, np.int64)
         self.free[0] = 1  # block 0 stands for none
         self.block_of = GrowingArray(np.uint32)
-        self.block_of_extra = GrowingArray(np.uint32)
+        self._shared_block = GrowingArray(np.uint32)
+        self._shared_head = GrowingArray(np.int32)
+        self._nodes: npt.NDArray[np.int32] = np.zeros((4, NODE), np.int32)
+        self._spare = np.zeros(SPARE, np.int64)
+        self._spare[[FREE_SHARED, FREE_NODE]] = -1
+        self._shared_block.grow_to(4)
+        self._shared_head.grow_to(4)
         self.schemas: list[tuple[int, ...]] = [()] * FIRST_KEY_TABLE
         self._base = GrowingArray(np.int64)
         self._size = GrowingArray(np.int64)
@@ -51,7 +69,7 @@ class ClusterStore:
         self._population = GrowingArray(np.int64)
         self._end = 0
         self._first.append(0)
-        for _ in (ALL_TABLE, PREDICATE_TABLE, PRESENCE_TABLE):
+        for _ in (ALL_TABLE, PREDICATE_TABLE, PRESENCE_TABLE, RANGE_TABLE):
             self._add_region(1)
 
     @property
@@ -61,7 +79,8 @@ class ClusterStore:
             "clusters": int(self.free[0]) * LINE * 4,
             "room to grow": self.words.nbytes - int(self.free[0]) * LINE * 4,
             "directory": self.directory.nbytes,
-            "locations": self.block_of.nbytes + self.block_of_extra.nbytes,
+            "locations": self.block_of.nbytes,
+            "shared clauses": self._shared_block.nbytes + self._shared_head.nbytes + self._nodes.nbytes,
         }
 
     def tables(self) -> Tables:
@@ -78,7 +97,15 @@ class ClusterStore:
 
     def blocks(self) -> Blocks:
         """Clusters and directory as kernels see them."""
-        return Blocks(self.words, self.directory, self.block_of.values, self.block_of_extra.values)
+        return Blocks(
+            self.words,
+            self.directory,
+            self.block_of.values,
+            self._shared_block.values,
+            self._shared_head.values,
+            self._nodes,
+            self._spare,
+        )
 
     def add_key_table(self, dimensions: tuple[int, ...], radixes: tuple[int, ...]) -> int:
         """A table whose keys are equalities on these dimensions, for codes below the radixes; its number."""
@@ -110,53 +137,45 @@ class ClusterStore:
                 return table
         return None
 
-    def make_room(self, predicates: int, dimensions: int) -> None:
-        """Have a place in the directory for every predicate and dimension."""
+    def make_room(self, predicates: int, dimensions: int, cells: int, slots: int) -> None:
+        """Have a place for every predicate, dimension, cell and slot."""
         self._widen(PREDICATE_TABLE, predicates)
         self._widen(PRESENCE_TABLE, dimensions)
+        self._widen(RANGE_TABLE, cells)
+        self.block_of.grow_to(slots)
 
-    def place(
-        self,
-        predicates: Predicates,
-        selectivity: npt.NDArray[np.float32],
-        presence: npt.NDArray[np.float32],
-        first: npt.NDArray[np.int64],
-        words: npt.NDArray[np.int64],
-        entry_ids: npt.NDArray[np.int64],
-    ) -> None:
+    def place(self, predicates: Predicates, chances: Chances, clauses: Clauses) -> None:
         """Put clauses under their best access paths. Linear in their number."""
-        residual = np.zeros(int(np.diff(first).max(initial=0)) + 1, np.int64)
+        residual = np.zeros(int(np.diff(clauses.first).max(initial=0)) + 1, np.int64)
         done = 0
         while True:
-            done = place_clauses(
-                predicates,
-                self.tables(),
-                self.blocks(),
-                self.free,
-                selectivity,
-                presence,
-                first,
-                words,
-                entry_ids,
-                done,
-                residual,
-            )
-            if done == len(entry_ids):
+            tables, blocks = self.tables(), self.blocks()
+            done = place_clauses(predicates, tables, blocks, self.free, chances, clauses, done, residual)
+            if done == len(clauses.slot):
                 return
-            self.grow_words()
+            self.grow()
 
-    def take_out(
-        self, predicates: Predicates, entry_ids: npt.NDArray[np.int64]
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Remove entries; what each asked for, as first places and predicate words."""
-        first = np.zeros(len(entry_ids) + 1, np.int64)
-        words = np.zeros(16 * len(entry_ids) + 64, np.int64)
-        done = 0
+    def take_out(self, predicates: Predicates, slots: npt.NDArray[np.int64], widest: int) -> npt.NDArray[np.int64]:
+        """Remove subscriptions whose clauses have at most so many predicates; the words of all their clauses."""
+        words = np.zeros(8 * len(slots) + widest, np.int64)
+        done, count = 0, 0
         while True:
-            done = take_out(predicates, self.tables(), self.blocks(), entry_ids, first, words, done)
-            if done == len(entry_ids):
-                return first, words[: first[-1]]
+            done, count = take_out(predicates, self.tables(), self.blocks(), slots, widest, words, done, count)
+            if done == len(slots):
+                return words[:count]
             words = np.concatenate([words, np.zeros(len(words), np.int64)])
+
+    def entries_of(self, slot: int) -> list[tuple[int, int]]:
+        """The clauses of a subscription: the block and the entry id of each."""
+        located = int(self.block_of.values[slot])
+        if located < SHARED:
+            return [(located, slot)] if located else []
+        entries, node = [], located - SHARED
+        while node >= 0:
+            number = int(self._nodes[node, CLAUSE])
+            entries.append((int(self._shared_block.values[number]), SHARED + number))
+            node = int(self._nodes[node, SIBLING])
+        return entries
 
     def used_places(self, table: int) -> npt.NDArray[np.int64]:
         """The directory entries of a table that lead somewhere."""
@@ -185,8 +204,16 @@ class ClusterStore:
         self.free[:] = 0
         self.free[0] = end
 
-    def grow_words(self) -> None:
-        """Make room for more blocks."""
+    def grow(self) -> None:
+        """Make room for more blocks, and for more shared clauses if it is those that lack it."""
+        shared, nodes = int(self._spare[END_SHARED]), int(self._spare[END_NODE])
+        if shared + 1 > len(self._shared_head) or nodes + 2 > len(self._nodes):
+            self._shared_block.grow_to(shared + shared // 2 + 16)
+            self._shared_head.grow_to(shared + shared // 2 + 16)
+            larger_nodes = np.zeros((nodes + nodes // 2 + 16, NODE), np.int32)
+            larger_nodes[:nodes] = self._nodes[:nodes]
+            self._nodes = larger_nodes
+            return
         larger = np.zeros(len(self.words) + max(SMALLEST, len(self.words) // 2), np.uint32)
         larger[: len(self.words)] = self.words
         self.words = larger

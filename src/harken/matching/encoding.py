@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harken.errors import EventError
-from harken.matching.dimensions import INTEGER_KINDS, Dimension
+from harken.matching.dimensions import Dimension
 from harken.matching.events import EventBatch, arrow_type, python_values
 from harken.matching.kernels.encoding import codes_by_place, codes_by_search
 from harken.matching.kernels.layout import MISSING, UNLISTED, Events
+from harken.matching.ordering import INTEGER_KINDS
 from harken.matching.predicates import PredicateTable
 from harken.model.events import FlatEvent
 from harken.model.values import EventValue, Kind, Type, kind_of
@@ -33,10 +34,15 @@ class Encoder:
 
     def __init__(self, predicates: PredicateTable) -> None:
         self._predicates = predicates
+        self._lookups: dict[int, _Lookup] = {}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take note that the predicates have changed. Must not run beside anything else."""
+        predicates = self._predicates
         self._ordered = predicates.ordered
         self._label_column = np.full(max(1, len(predicates.dimensions)), -1, np.int32)
         self._label_column[self._ordered] = np.arange(len(self._ordered))
-        self._lookups: dict[int, _Lookup] = {}
 
     def one(self, event: FlatEvent) -> Events:
         """One event."""
@@ -96,7 +102,7 @@ class Encoder:
     ) -> None:
         column = self._label_column[dimension.number]
         if column >= 0:
-            label[row, column] = dimension.label_of(value)
+            label[row, column] = dimension.order.label_of(value)
         for number, test in self._predicates.tests_of(dimension.number).items():
             if test(value):
                 also.append((row, number))
@@ -135,7 +141,7 @@ class Encoder:
             self._encode_distinct(dimension, column, code, label)
         else:
             lookup = self._lookups.get(dimension.number)
-            if lookup is None:
+            if lookup is None or lookup.version != dimension.version:
                 lookup = self._lookups[dimension.number] = _Lookup(dimension)
             if not lookup.encode(numbers, column.valid(), code):
                 self._encode_distinct(dimension, column, code, label)
@@ -151,14 +157,12 @@ class Encoder:
         label: npt.NDArray[np.int64],
     ) -> None:
         into = label[:, self._label_column[dimension.number]]
-        constants = dimension.ordered_numbers
-        if constants is None:
-            into[:] = [0 if value is None else dimension.label_of(value) for value in column.values()]
-            return
-        comparable = numbers.astype(constants.dtype, copy=False)
-        place = np.searchsorted(constants, comparable)
-        equal = constants[np.minimum(place, len(constants) - 1)] == comparable
-        into[:] = 2 * place + ((place < len(constants)) & equal)
+        labels = dimension.order.labels_of_numbers(numbers)
+        if labels is None:
+            labels = np.array(
+                [0 if value is None else dimension.order.label_of(value) for value in column.values()]
+            )
+        into[:] = labels
 
     def _encode_distinct(
         self,
@@ -173,7 +177,7 @@ class Encoder:
         code[:, dimension.number] = codes[places]
         at = self._label_column[dimension.number]
         if at >= 0:
-            labels = np.array([*(dimension.label_of(value) for value in distinct), 0], np.int64)
+            labels = np.array([*(dimension.order.label_of(value) for value in distinct), 0], np.int64)
             label[:, at] = labels[places]
 
     def _see_tests(self, dimension: Dimension, column: _Column, also: list[tuple[int, int]]) -> None:
@@ -279,6 +283,7 @@ class _Lookup:
 
     def __init__(self, dimension: Dimension) -> None:
         self._number = dimension.number
+        self.version = dimension.version
         pairs = [(_number_of(dimension, constant), code) for constant, code in dimension.codes.items()]
         integers = sorted((int(number), code) for number, code in pairs if number == int(number))
         floats = sorted((float(number), code) for number, code in pairs if float(number) == number)

@@ -1,28 +1,32 @@
 """The distinct predicates of all subscriptions. Each is kept once, has a number, and counts who uses it.
 
-**Enumerated** predicates are found true in phase one, each at most once per event: equalities through their
-constant, sets through their members, order predicates of a dimension with few of them, and tests that need more
-than integers. The others are **lazy**: evaluated in the clusters, where they are met.
+**Enumerated** predicates are found true in phase one: equalities through their constant, sets through their
+members, order predicates of a dimension with few of them, and tests that need more than integers. The others are
+evaluated in the clusters, where they are first met.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
+from harken.matching.bands import Bands
 from harken.matching.dimensions import Dimension
 from harken.matching.growing import GrowingArray
 from harken.matching.kernels.layout import (
     DIFFERENT,
     EQUAL,
+    FALSE,
+    HIGHEST,
     INTERVAL,
     IS_ABSENT,
     IS_PRESENT,
-    LAZY,
+    LOWEST,
     MEMBER,
     TESTED,
+    UNKNOWN,
     Predicates,
 )
 from harken.model.evaluation import holds
@@ -37,9 +41,6 @@ Test = Callable[[EventValue], bool]
 
 _BOUNDS = {">": (True, 1), ">=": (True, 0), "<": (False, -1), "<=": (False, 0)}
 """Bounding operators: whether they bound from below, and how far from the constant's label the bound is."""
-
-_LOWEST, _HIGHEST = -(2**62), 2**62
-_NUMBER_BITS = LAZY - 1
 
 
 class PredicateTable:
@@ -57,7 +58,8 @@ class PredicateTable:
         self._dimension = GrowingArray(np.int32)
         self._low = GrowingArray(np.int64)
         self._high = GrowingArray(np.int64)
-        self._lazy = GrowingArray(np.bool_)
+        self._initial = GrowingArray(np.uint8)
+        self._cell = GrowingArray(np.int32, fill=-1)
         self._uses = GrowingArray(np.int64)
         self._eager_next = GrowingArray(np.int32, fill=-1)
         self._eager_head = GrowingArray(np.int32, fill=-1)
@@ -68,10 +70,22 @@ class PredicateTable:
         self._eager_count: dict[int, int] = {}
         self._tests: dict[int, dict[int, Test]] = {}
         self._intervals: dict[int, set[int]] = {}
-        self._unordered: set[int] = set()
+        self._unordered: dict[int, list[int]] = {}
+        self.bands = Bands()
+        self._listed = 0
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    @property
+    def in_use(self) -> int:
+        """How many predicates there are."""
+        return len(self._numbers)
+
+    @property
+    def most_satisfied(self) -> int:
+        """How many predicates phase one can list at most for one event: of equalities, one per dimension."""
+        return len(self.dimensions) + self._listed
 
     @property
     def attributes(self) -> dict[str, int]:
@@ -86,34 +100,44 @@ class PredicateTable:
     @property
     def nbytes(self) -> int:
         """Bytes taken by the arrays."""
-        arrays = (self._operator, self._dimension, self._low, self._high, self._lazy, self._uses)
+        arrays = (self._operator, self._dimension, self._low, self._high, self._initial, self._cell, self._uses)
         return sum(each.nbytes for each in (*arrays, self._eager_next, self._equal)) + self._members.nbytes
 
     def intern(self, rows: tuple[Row, ...]) -> int:
-        """The word of a predicate: its number, with the LAZY bit if it is lazy. New ones are added unused."""
+        """The number of a predicate. New ones are added unused."""
         number = self._numbers.get(rows)
-        if number is None:
-            number = self._add(rows)
-        return number | LAZY if self._lazy.values[number] else number
+        return self._add(rows) if number is None else number
 
     def use(self, words: npt.NDArray[np.int64]) -> None:
         """Count clauses that use predicates. Brings labels up to date after `intern`."""
-        np.add.at(self._uses.values, words & _NUMBER_BITS, 1)
+        self._uses.values[:] += np.bincount(words, minlength=len(self))
         self._order_dimensions()
 
     def release(self, words: npt.NDArray[np.int64]) -> None:
         """Count clauses that no longer use predicates; those that nobody uses are forgotten."""
-        numbers = words & _NUMBER_BITS
-        np.subtract.at(self._uses.values, numbers, 1)
-        for number in np.unique(numbers[self._uses.values[numbers] == 0]).tolist():
+        self._uses.values[:] -= np.bincount(words, minlength=len(self))
+        for number in np.unique(words[self._uses.values[words] == 0]).tolist():
             self._forget(number)
-        self._order_dimensions()
 
     def rows(self, word: int) -> tuple[Row, ...]:
         """What a predicate says, in predicates of the compiled form."""
-        rows = self._rows[word & _NUMBER_BITS]
+        rows = self._rows[word]
         assert rows is not None, "the predicate is in use"
         return rows
+
+    def intervals(self) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+        """The order predicates of each dimension that has any."""
+        for dimension, numbers in self._intervals.items():
+            if numbers:
+                yield dimension, np.fromiter(numbers, np.int64, len(numbers))
+
+    def equality_counts(self) -> npt.NDArray[np.int64]:
+        """How many clauses ask for an equality in each dimension."""
+        equal = self._operator.values == EQUAL
+        counts = np.bincount(
+            self._dimension.values[equal], self._uses.values[equal], minlength=len(self.dimensions)
+        )
+        return counts.astype(np.int64)
 
     def tests_of(self, dimension: int) -> dict[int, Test]:
         """The predicates of a dimension that need a value rather than its code, and how to ask them."""
@@ -133,15 +157,18 @@ class PredicateTable:
             self._dimension.values,
             self._low.values,
             self._high.values,
+            self._initial.values,
+            self._cell.values,
+            self.bands.dimensions,
+            self.bands.first,
         )
 
     def _add(self, rows: tuple[Row, ...]) -> int:
         number = self._free.pop() if self._free else len(self._rows)
         if number == len(self._rows):
             self._rows.append(None)
-            for array in (self._operator, self._dimension, self._low, self._high):
+            for array in (self._operator, self._dimension, self._low, self._high, self._initial, self._cell):
                 array.grow_to(number + 1)
-            self._lazy.grow_to(number + 1)
             self._uses.grow_to(number + 1)
             self._eager_next.grow_to(number + 1)
         self._rows[number] = rows
@@ -153,7 +180,9 @@ class PredicateTable:
         self._operator.values[number] = operator
         self._dimension.values[number] = dimension.number
         self._low.values[number] = low
-        self._lazy.values[number] = self._is_lazy(operator, dimension.number)
+        self._cell.values[number] = -1
+        self._initial.values[number] = UNKNOWN if self._is_lazy(operator, dimension.number) else FALSE
+        self._listed += self._is_listed(number)
         self._link(number, operator, dimension)
         return number
 
@@ -186,6 +215,10 @@ class PredicateTable:
         self._eager_count[dimension] = self._eager_count.get(dimension, 0) + 1
         return False
 
+    def _is_listed(self, number: int) -> bool:
+        """Whether phase one may list a predicate along with others of its dimension."""
+        return bool(self._initial.values[number] == FALSE and self._operator.values[number] != EQUAL)
+
     def _link(self, number: int, operator: int, dimension: Dimension) -> None:
         """Put a new predicate where phase one finds it."""
         if operator in (EQUAL, DIFFERENT):
@@ -195,12 +228,14 @@ class PredicateTable:
         if operator == MEMBER:
             for _, _, operand in self.rows(number):
                 self._members.add(self._place(dimension, dimension.hold(_constant(operand))), number)
-        elif operator not in (EQUAL, TESTED) and not self._lazy.values[number]:
+        elif operator == INTERVAL and self._initial.values[number] == FALSE:
             self._eager_next.values[number] = self._eager_head.values[dimension.number]
             self._eager_head.values[dimension.number] = number
         if operator == INTERVAL:
             self._intervals.setdefault(dimension.number, set()).add(number)
-            self._unordered.add(dimension.number)
+            self._unordered.setdefault(dimension.number, []).append(number)
+            for _, _, operand in self.rows(number):
+                dimension.order.hold(_constant(operand))
 
     def _place(self, dimension: Dimension, code: int) -> int:
         """Where a constant's equality stands; a dimension that has outgrown its room moves to the end."""
@@ -213,6 +248,8 @@ class PredicateTable:
             self._members.head.grow_to(start + room)
             self._equal.values[start : start + used] = self._equal.values[old : old + used]
             self._members.head.values[start : start + used] = self._members.head.values[old : old + used]
+            self._equal.values[old : old + used] = -1
+            self._members.head.values[old : old + used] = -1
             self._equal_first.values[number] = start
             self._equal_room[number] = room
         return int(self._equal_first.values[number]) + code
@@ -231,6 +268,7 @@ class PredicateTable:
     def _forget(self, number: int) -> None:
         rows = self.rows(number)
         self._unlink(number, rows)
+        self._listed -= self._is_listed(number)
         self._rows[number] = None
         self._operator.values[number] = -1
         del self._numbers[rows]
@@ -256,13 +294,13 @@ class PredicateTable:
                 dimension.drop(code)
         elif operator == TESTED:
             del self._tests[dimension.number][number]
-        if operator not in (EQUAL, MEMBER, TESTED) and not self._lazy.values[number]:
-            self._unlink_eager(number, dimension.number)
         if operator == INTERVAL:
             self._intervals[dimension.number].discard(number)
-            self._unordered.add(dimension.number)
-            if not self._lazy.values[number]:
-                self._eager_count[dimension.number] = self._eager_count.get(dimension.number, 1) - 1
+            for _, _, operand in rows:
+                dimension.order.drop(_constant(operand))
+            if self._initial.values[number] == FALSE:
+                self._unlink_eager(number, dimension.number)
+                self._eager_count[dimension.number] -= 1
 
     def _unlink_eager(self, number: int, dimension: int) -> None:
         head = self._eager_head.values
@@ -276,24 +314,40 @@ class PredicateTable:
         self._eager_next.values[before] = following
 
     def _order_dimensions(self) -> None:
-        """Give dimensions whose order predicates changed new labels, and those predicates bounds in labels."""
-        for number in self._unordered:
-            self._order(self.dimensions[number], self._intervals[number])
-        self._unordered.clear()
+        """Give new order predicates, or all of a dimension whose labels are new, their bounds in labels."""
+        unordered, self._unordered = self._unordered, {}
+        for dimension, new in unordered.items():
+            relabelled = self.dimensions[dimension].order.settle()
+            numbers = self._intervals[dimension] if relabelled else self._intervals[dimension].intersection(new)
+            self._bound(self.dimensions[dimension], numbers)
+            if relabelled:
+                self.bands.relabel(self.dimensions[dimension])
+            self._cell.values[list(numbers)] = self.bands.cells(dimension, *self._bounds(numbers))
 
-    def _order(self, dimension: Dimension, numbers: set[int]) -> None:
-        bounds = {
-            number: [(operator, _constant(operand)) for _, operator, operand in self.rows(number)]
-            for number in numbers
-        }
-        dimension.order(value for each in bounds.values() for _, value in each)
-        for number, each in bounds.items():
-            low, high = _LOWEST, _HIGHEST
-            for operator, value in each:
+    def _bound(self, dimension: Dimension, numbers: Collection[int]) -> None:
+        for number in numbers:
+            low, high = LOWEST, HIGHEST
+            for _, operator, operand in self.rows(number):
                 from_below, offset = _BOUNDS[operator]
-                label = dimension.label_of_constant(value) + offset
+                label = dimension.order.label_of_constant(_constant(operand)) + offset
                 low, high = (label, high) if from_below else (low, label)
             self._low.values[number], self._high.values[number] = low, high
+
+    def _bounds(self, numbers: Collection[int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        return self._low.values[list(numbers)], self._high.values[list(numbers)]
+
+    def reband(self) -> list[int]:
+        """Cut dimensions that have come to have many order predicates into bands; which have new ones.
+
+        Clauses in the cells of these have to be placed anew before the next event.
+        """
+        changed = []
+        for dimension, numbers in self._intervals.items():
+            if len(numbers) > self._eager_limit and self.bands.outgrown(dimension, len(numbers)):
+                self.bands.cut(self.dimensions[dimension], len(numbers))
+                self._cell.values[list(numbers)] = self.bands.cells(dimension, *self._bounds(numbers))
+                changed.append(dimension)
+        return changed
 
 
 class _Members:

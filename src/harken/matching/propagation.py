@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from harken.matching.cluster_matcher import ClusterMatcher
 
 
@@ -12,7 +10,3 @@ class PropagationMatcher(ClusterMatcher):
 
     `prefetch` asks for memory ahead of its use, as the paper's propagation_wp does.
     """
-
-    def __init__(self, *, prefetch: bool = True) -> None:
-        # As in the paper, every predicate is evaluated in phase one, however many there are.
-        super().__init__(prefetch=prefetch, eager_limit=sys.maxsize)

@@ -1,4 +1,4 @@
-"""What events look like: how often an attribute is there, and how often it has each constant.
+"""What events look like: how often an attribute is there, how often it has each constant, and where it lies.
 
 Counts are kept while matching, on a sample, and decay, so that they follow events whose pattern changes. Before
 any event has been seen, constants of a dimension are taken to be equally likely.
@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.matching.growing import GrowingArray
-from harken.matching.kernels.layout import INTERVAL, MEMBER, MISSING, Events
+from harken.matching.kernels.estimating import add_constants
+from harken.matching.kernels.layout import BANDS, CELLS, MEMBER, MISSING, Chances, Events
 from harken.matching.predicates import PredicateTable
-from harken.normal.operators import constant_of
 
 SAMPLE = 256
 """Events looked at per block."""
@@ -20,7 +20,11 @@ SAMPLE = 256
 MEMORY = 50_000
 """About how many sampled events are remembered before older ones fade."""
 
+LABELS = 2_048
+"""Labels remembered of each ordered dimension: the latest ones seen."""
+
 _UNTOLD, _UNSEEN = 0.1, 0.5
+"""What is thought of a predicate nothing is known of, and of the presence of an attribute not yet looked for."""
 
 
 class EventStatistics:
@@ -30,10 +34,12 @@ class EventStatistics:
         self.events = 0.0
         self._present = GrowingArray(np.float64)
         self._constants: list[GrowingArray[np.float64]] = []
+        self._labels: dict[int, _Labels] = {}
 
-    def observe(self, events: Events) -> None:
+    def observe(self, events: Events, predicates: PredicateTable) -> None:
         """Count a sample of encoded events."""
-        code = events.code[:: max(1, len(events.code) // SAMPLE)]
+        step = max(1, len(events.code) // SAMPLE)
+        code, label = events.code[::step], events.label[::step]
         if self.events > MEMORY:
             self._fade(0.5)
         self.events += len(code)
@@ -42,70 +48,111 @@ class EventStatistics:
             self._constants.append(GrowingArray(np.float64))
         for dimension in range(code.shape[1]):
             column = code[:, dimension]
-            there = column[column != MISSING]
-            self._present.values[dimension] += len(there)
-            counts = np.bincount(there)
+            there = column != MISSING
+            self._present.values[dimension] += np.count_nonzero(there)
+            counts = np.bincount(column[there])
             seen = self._constants[dimension]
             seen.grow_to(len(counts))
             seen.values[: len(counts)] += counts
+            if events.label_column[dimension] >= 0:
+                epoch = predicates.dimensions[dimension].order.epoch
+                known = self._labels.setdefault(dimension, _Labels())
+                known.add(epoch, label[there, events.label_column[dimension]])
 
-    def presence(self, predicates: PredicateTable) -> npt.NDArray[np.float32]:
-        """For each dimension the chance that an event has a value there."""
+    def chances(self, predicates: PredicateTable) -> Chances:
+        """How likely an event opens each access path that there could be."""
+        presence = self._presence(predicates)
+        return Chances(self._selectivity(predicates, presence), presence, self._cells(predicates, presence))
+
+    def extended(self, known: Chances, predicates: PredicateTable) -> Chances:
+        """Chances as known, with a guess for what has come since."""
+        selectivity = np.full(len(predicates), _UNTOLD, np.float32)
+        selectivity[: len(known.selectivity)] = known.selectivity
+        presence = np.full(max(1, len(predicates.dimensions)), _UNSEEN, np.float32)
+        presence[: len(known.presence)] = known.presence
+        return Chances(selectivity, presence, known.cell)
+
+    def _presence(self, predicates: PredicateTable) -> npt.NDArray[np.float32]:
         chances = np.full(max(1, len(predicates.dimensions)), _UNSEEN, np.float32)
-        known = len(self._present)
         if self.events:
-            chances[:known] = self._present.values / self.events
+            chances[: len(self._present)] = self._present.values / self.events
         return chances
 
-    def selectivity(self, predicates: PredicateTable) -> npt.NDArray[np.float32]:
-        """For each enumerated predicate the chance that an event satisfies it."""
+    def _selectivity(
+        self, predicates: PredicateTable, presence: npt.NDArray[np.float32]
+    ) -> npt.NDArray[np.float32]:
         arrays = predicates.arrays()
         chances = np.full(len(predicates), _UNTOLD, np.float32)
-        presence = self.presence(predicates)
+        chances[arrays.operator == MEMBER] = 0.0
+        add_constants(arrays, self._constant_chances(predicates, presence), chances)
+        for dimension, numbers in predicates.intervals():
+            low, high = arrays.low[numbers], arrays.high[numbers]
+            chances[numbers] = presence[dimension] * self._seen_labels(dimension, predicates).between(low, high)
+        # However few have been seen, nothing is impossible.
+        return np.clip(chances, 1e-9, 1.0)
+
+    def _constant_chances(
+        self, predicates: PredicateTable, presence: npt.NDArray[np.float32]
+    ) -> npt.NDArray[np.float32]:
+        """By the constants' places, how often an event has them."""
+        arrays = predicates.arrays()
+        likely = np.zeros(len(arrays.equal), np.float32)
         for dimension in predicates.dimensions:
-            self._of_dimension(dimension.number, predicates, presence, chances)
-        chances[arrays.operator == INTERVAL] = 0.4
-        for number in np.flatnonzero(arrays.operator == MEMBER).tolist():
-            chances[number] = self._of_set(number, predicates, chances)
+            number, size = dimension.number, len(dimension.constants)
+            if size < 2:
+                continue
+            own = likely[arrays.equal_first[number] : arrays.equal_first[number] + size]
+            if self.events and number < len(self._constants):
+                seen = self._constants[number].values[:size]
+                # A constant not seen yet is rare rather than impossible.
+                own[:] = 0.5
+                own[: len(seen)] += seen
+                own /= self.events + 1
+            else:
+                own[:] = presence[number] / max(2, size)
+        return likely
+
+    def _cells(self, predicates: PredicateTable, presence: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        bands = predicates.bands
+        chances = np.ones(max(1, len(bands) * CELLS), np.float32)
+        for number, dimension in enumerate(bands.dimensions.tolist()):
+            labels = self._seen_labels(dimension, predicates).values
+            per_band = np.bincount(bands.band_of(number, labels), minlength=BANDS) / max(1, len(labels))
+            cells = bands.chances(per_band * presence[dimension])
+            chances[number * CELLS : (number + 1) * CELLS] = np.clip(cells, 1e-9, 1.0)
         return chances
 
-    def _of_dimension(
-        self,
-        number: int,
-        predicates: PredicateTable,
-        presence: npt.NDArray[np.float32],
-        chances: npt.NDArray[np.float32],
-    ) -> None:
-        arrays = predicates.arrays()
-        size = len(predicates.dimensions[number].constants)
-        first = arrays.equal_first[number]
-        equalities = arrays.equal[first : first + size] if size > 1 else np.zeros(0, np.int32)
-        codes = np.flatnonzero(equalities >= 0)
-        if not len(codes):
-            return
-        uniform = presence[number] / max(2, size)
-        if self.events and number < len(self._constants):
-            counts = np.zeros(size)
-            seen = self._constants[number].values[:size]
-            counts[: len(seen)] = seen
-            # A constant not seen yet is rare rather than impossible.
-            likely = (counts[codes] + 0.5) / (self.events + 1)
-        else:
-            likely = np.full(len(codes), uniform)
-        chances[equalities[codes]] = likely
-
-    def _of_set(self, number: int, predicates: PredicateTable, chances: npt.NDArray[np.float32]) -> float:
-        arrays = predicates.arrays()
-        dimension = predicates.dimensions[int(arrays.dimension[number])]
-        total = 0.0
-        for _, _, operand in predicates.rows(number):
-            code = dimension.codes[constant_of(operand)]  # type: ignore[index]
-            equality = arrays.equal[arrays.equal_first[dimension.number] + code]
-            total += chances[equality] if equality >= 0 else 1 / max(2, len(dimension.constants))
-        return min(1.0, total)
+    def _seen_labels(self, dimension: int, predicates: PredicateTable) -> _Labels:
+        """The labels seen of a dimension, or as if its constants themselves had been seen."""
+        order = predicates.dimensions[dimension].order
+        known = self._labels.get(dimension)
+        if known is None or known.epoch != order.epoch or not len(known.values):
+            known = _Labels()
+            constants = order.arrays()[1]
+            known.add(order.epoch, constants[:: 1 + len(constants) // LABELS])
+        return known
 
     def _fade(self, factor: float) -> None:
         self.events *= factor
         self._present.values[:] *= factor
         for counts in self._constants:
             counts.values[:] *= factor
+
+
+class _Labels:
+    """The latest labels seen of a dimension, as long as labels mean the same."""
+
+    def __init__(self) -> None:
+        self.epoch = -1
+        self.values: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+
+    def add(self, epoch: int, labels: npt.NDArray[np.int64]) -> None:
+        known = self.values if epoch == self.epoch else self.values[:0]
+        self.epoch = epoch
+        self.values = np.concatenate([known, labels])[-LABELS:]
+
+    def between(self, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """Which part of the labels lies in each interval."""
+        ascending = np.sort(self.values)
+        inside = np.searchsorted(ascending, high, side="right") - np.searchsorted(ascending, low)
+        return (inside + 0.5) / (len(ascending) + 1)

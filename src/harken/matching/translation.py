@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from harken.matching.contract import Slots
+from harken.matching.kernels.layout import Clauses
 from harken.matching.predicates import PredicateTable, Row
 from harken.normal.compiled import NO_TYPE, TYPES
 from harken.normal.operators import OPERATORS, Operand
@@ -16,17 +16,8 @@ _BOUNDS = frozenset({"<", "<=", ">", ">="})
 _FLOAT, _STRING, _INT = TYPES.index("float"), TYPES.index("string"), TYPES.index("int")
 
 
-@dataclass(frozen=True, slots=True)
-class Clauses:
-    """Clauses as predicate words: clause j is words[first[j] : first[j + 1]], of subscription owner[j]."""
-
-    owner: npt.NDArray[np.int64]
-    first: npt.NDArray[np.int64]
-    words: npt.NDArray[np.int64]
-
-
-def translate(batch: pa.RecordBatch, predicates: PredicateTable) -> Clauses:
-    """The clauses of compiled subscriptions, their predicates interned. Owners are rows of the batch."""
+def translate(batch: pa.RecordBatch, predicates: PredicateTable, slots: Slots) -> Clauses:
+    """The clauses of compiled subscriptions, one for each slot, their predicates interned."""
     clauses = batch.column("clauses")
     inner = clauses.flatten()
     flat = inner.flatten()
@@ -39,7 +30,7 @@ def translate(batch: pa.RecordBatch, predicates: PredicateTable) -> Clauses:
     words = _interned(columns, run_first, predicates)
     counts = np.bincount(clause_of[run_first], minlength=len(inner)) if len(run_first) else np.zeros(len(inner))
     first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return Clauses(owner, first, words)
+    return Clauses(first, words, np.asarray(slots, np.int64)[owner], clause_counts[owner] == 1)
 
 
 def _offsets(array: pa.ListArray) -> npt.NDArray[np.int64]:

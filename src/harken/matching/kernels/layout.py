@@ -4,13 +4,18 @@
 (below) is followed by `width` columns of `capacity` predicate words each, and one column of entry ids. Columns,
 because most entries fail on the first predicate: then the others are never read.
 
-**Predicate words** name a predicate. Without the LAZY bit its truth for the event at hand stands in the truth
-vector; with it, the predicate is evaluated where it is met, from its dimension, operator and operands.
+**Predicate words** are numbers of predicates. The truth of each for the event at hand stands in the truth
+vector: FALSE, TRUE, or UNKNOWN until it is evaluated, which happens at most once, where it is first met.
 
-**Entry ids** are slots, or with the EXTRA bit set indexes into a table of clauses that share a subscription.
+**Entry ids** are slots; or, with the SHARED bit, numbers of shared clauses, which have a list of owners: clauses
+that several subscriptions ask for, and those of subscriptions that have several.
 
 **The directory** maps access paths to blocks (in cache lines from the start of the words; 0 is none). Each
 table owns a region of it: table t has the entries from base[t] on.
+
+**Bands.** Where a dimension has many order predicates, its constants are cut into bands of about equal size, and
+clauses stand in **cells** by the bands that their bounds lie in: upper bounds by band, lower bounds by band, and
+ranges in a pyramid of ever wider bands, each at the level where it spans no more than two.
 """
 
 from __future__ import annotations
@@ -27,21 +32,33 @@ HEADER = 6
 LENGTH, CAPACITY, WIDTH, NEXT, TABLE, KEY = range(HEADER)
 """Header words: entries, room for them, predicates per entry, next block of this access path, whose it is."""
 
-LAZY = 1 << 31
-EXTRA = 1 << 31
+SHARED = 1 << 31
 
-# Where in a table's region an access path's entry is, by table:
-ALL_TABLE, PREDICATE_TABLE, PRESENCE_TABLE, FIRST_KEY_TABLE = range(4)
+FALSE, TRUE, UNKNOWN = range(3)
+"""What the truth vector says of a predicate."""
+
+# Where in a table's region an access path's entry is, by table: at 0, by predicate, by dimension, by cell, by key.
+ALL_TABLE, PREDICATE_TABLE, PRESENCE_TABLE, RANGE_TABLE, FIRST_KEY_TABLE = range(5)
 
 INTERVAL, DIFFERENT, IS_ABSENT, IS_PRESENT, EQUAL, MEMBER, TESTED = range(7)
-"""Operators of predicates, each on one dimension. The first four can be evaluated lazily."""
+"""Operators of predicates, each on one dimension. The first four can be evaluated where they are met."""
 
 MISSING, UNLISTED = -1, 0
 """Codes of an event in a dimension: no value there, or one that equals no constant; constants count from 1."""
 
+LOWEST, HIGHEST = -(2**62), 2**62
+"""Bounds of an interval that has none."""
+
+BANDS = 64
+LEVELS = 7
+"""Levels of the pyramid: 64 bands, 32 pairs of bands, and so on to all."""
+
+ABOVE_CELLS, BETWEEN_CELLS, CELLS = BANDS, 2 * BANDS, 4 * BANDS
+"""Cells of one dimension: BANDS for upper bounds, BANDS for lower bounds, then the pyramid, level by level."""
+
 
 class Predicates(NamedTuple):
-    """What phase one and lazy evaluation need of the predicates. Dimensions index *_first."""
+    """What finding out the truth of predicates needs. Dimensions index *_first."""
 
     equal_first: npt.NDArray[np.int64]
     """equal[equal_first[d] + code] is the predicate `dimension d = that constant`, or -1."""
@@ -57,6 +74,25 @@ class Predicates(NamedTuple):
     dimension: npt.NDArray[np.int32]
     low: npt.NDArray[np.int64]
     high: npt.NDArray[np.int64]
+    initial: npt.NDArray[np.uint8]
+    """What is known of a predicate before an event: FALSE if phase one finds those that hold, else UNKNOWN."""
+    cell: npt.NDArray[np.int32]
+    """Where in the range table a clause can stand for a predicate, or -1."""
+    banded: npt.NDArray[np.int32]
+    """The dimensions that have bands; the k-th has the cells from k * CELLS on."""
+    band_first: npt.NDArray[np.int64]
+    """The labels where bands begin, BANDS - 1 for each banded dimension, ascending."""
+
+
+class Clauses(NamedTuple):
+    """New clauses: clause j is words[first[j] : first[j + 1]], distinct predicates."""
+
+    first: npt.NDArray[np.int64]
+    words: npt.NDArray[np.int64]
+    slot: npt.NDArray[np.int64]
+    """Whose clause it is."""
+    alone: npt.NDArray[np.bool_]
+    """Whether that subscription has no other."""
 
 
 class Tables(NamedTuple):
@@ -74,14 +110,42 @@ class Tables(NamedTuple):
     population: npt.NDArray[np.int64]
 
 
+class Chances(NamedTuple):
+    """How likely an event opens an access path."""
+
+    selectivity: npt.NDArray[np.float32]
+    """Of each predicate: that it holds."""
+    presence: npt.NDArray[np.float32]
+    """Of each dimension: that there is a value."""
+    cell: npt.NDArray[np.float32]
+    """Of each cell of the range table."""
+
+
 class Blocks(NamedTuple):
-    """Clusters and the directory that finds them."""
+    """Clusters, the directory that finds them, and whose their entries are."""
 
     words: npt.NDArray[np.uint32]
     directory: npt.NDArray[np.uint32]
     block_of: npt.NDArray[np.uint32]
-    """The block that holds each slot's clause (for slots with one clause)."""
-    block_of_extra: npt.NDArray[np.uint32]
+    """By slot: the block that holds its clause; with the SHARED bit, its first node instead; 0 if it has none."""
+    shared_block: npt.NDArray[np.uint32]
+    """By shared clause: the block that holds it."""
+    shared_head: npt.NDArray[np.int32]
+    """By shared clause: its first node."""
+    nodes: npt.NDArray[np.int32]
+    """Who owns shared clauses: one row (below) per owner and clause."""
+    spare: npt.NDArray[np.int64]
+    """What is free (below)."""
+
+
+SLOT, CLAUSE, AFTER, BEFORE, SIBLING, NODE = range(6)
+"""Columns of a node: its owner, the shared clause, the clause's next and previous node, the owner's next node."""
+
+ALONE, LAST = -1, -2
+"""Instead of a sibling: its owner has this clause only; this is the last of several."""
+
+FREE_SHARED, END_SHARED, FREE_NODE, END_NODE, SPARE = range(5)
+"""Heads of the lists of free shared clauses and nodes, and where unused ones begin."""
 
 
 class Events(NamedTuple):
@@ -99,11 +163,25 @@ class Scratch(NamedTuple):
     """The state of one matching call; the index itself is only read."""
 
     truth: npt.NDArray[np.uint8]
-    """1 where a predicate holds for the event at hand; all 0 between events. The last one belongs to no predicate
-    and is always 1: it stands for those that are yet to be evaluated."""
+    """What is known of each predicate for the event at hand; between events, what is known before."""
     touched: npt.NDArray[np.int32]
+    """The predicates whose truth has been found out for the event at hand."""
     places: npt.NDArray[np.int64]
     opened: npt.NDArray[np.int64]
-    """Per event of a group, how many places it has opened."""
+    """How many places each event under way has opened."""
+    survivors: npt.NDArray[np.int64]
+    """Entries whose first predicate may hold, as pairs: where its word is, and where its block begins."""
     counts: npt.NDArray[np.int64]
-    """Totals of the call: blocks visited, entries checked."""
+    """Counters (below)."""
+
+
+VISITS, CHECKS, TOUCHED, REPEATS, COUNTERS = range(5)
+"""Totals of the call: blocks visited, entries checked; of the event at hand, predicates touched; and how many
+results may be there twice, being of subscriptions with several clauses."""
+
+
+class Results(NamedTuple):
+    """Where matches are written: the event and the slot of each."""
+
+    event: npt.NDArray[np.int64]
+    slot: npt.NDArray[np.int64]

@@ -12,7 +12,6 @@ from harken.matching.kernels.layout import (
     FIRST_KEY_TABLE,
     HEADER,
     KEY,
-    LAZY,
     LENGTH,
     LINE,
     NEXT,
@@ -20,10 +19,11 @@ from harken.matching.kernels.layout import (
     TABLE,
     WIDTH,
     Blocks,
+    Chances,
     Predicates,
     Tables,
 )
-from harken.matching.kernels.placing import choose, clause_predicates, insert, remove, residual_of
+from harken.matching.kernels.placing import NO_TABLE, choose, clause_predicates, insert, remove, residual_of
 
 
 @tight
@@ -49,17 +49,17 @@ def tally_savings(
     predicates: Predicates,
     tables: Tables,
     blocks: Blocks,
-    selectivity: npt.NDArray[np.float32],
+    chances: Chances,
     places: npt.NDArray[np.int64],
+    column: npt.NDArray[np.int32],
     savings: npt.NDArray[np.float64],
 ) -> None:
     """For each table and each further dimension: the checks per event that a table with both would save.
 
-    Row t of `savings` is for table t; clusters under one equality count in the row, past the tables, of its
-    dimension. `places` are the directory entries to look at.
+    `column` says which column of `savings` a dimension has, if any. Row t is for table t; clusters under one
+    equality count in the row, past the tables, of its dimension. `places` are the directory entries to look at.
     """
-    words = blocks.words
-    lazy = np.uint32(LAZY)
+    words, selectivity = blocks.words, chances.selectivity
     for place in places:
         block = np.int64(blocks.directory[place])
         while block > 0:
@@ -71,12 +71,41 @@ def tally_savings(
             chance = access_chance(predicates, tables, selectivity, table, key)
             if chance == 0.0:
                 continue
-            row = table if table >= FIRST_KEY_TABLE else len(tables.base) + predicates.dimension[key]
+            row = table
+            if table < FIRST_KEY_TABLE:
+                if column[predicates.dimension[key]] < 0:
+                    continue
+                row = len(tables.base) + column[predicates.dimension[key]]
             for at in range(base + HEADER, base + HEADER + width * capacity, capacity):
                 for word in words[at : at + length]:
-                    if word < lazy and predicates.operator[word] == EQUAL:
-                        saved = chance * (1.0 - selectivity[word])
-                        savings[row, predicates.dimension[word]] += saved
+                    at_column = column[predicates.dimension[word]]
+                    if predicates.operator[word] == EQUAL and at_column >= 0:
+                        savings[row, at_column] += chance * (1.0 - selectivity[word])
+
+
+@tight
+def saved_by(
+    predicates: Predicates,
+    tables: Tables,
+    blocks: Blocks,
+    chances: Chances,
+    table: int,
+    places: npt.NDArray[np.int64],
+    clause: npt.NDArray[np.int64],
+) -> float:
+    """The checks per event that a table saves its clauses at these directory entries (section 4's benefit)."""
+    words, saved = blocks.words, 0.0
+    for place in places:
+        block = np.int64(blocks.directory[place])
+        while block > 0:
+            base = block * LINE
+            here = access_chance(predicates, tables, chances.selectivity, table, np.int64(words[base + KEY]))
+            for entry in range(np.int64(words[base + LENGTH])):
+                count = clause_predicates(predicates, tables, words, block, entry, clause)
+                _, _, elsewhere = choose(predicates, tables, chances, clause[:count], table)
+                saved += elsewhere - here
+            block = np.int64(words[base + NEXT])
+    return saved
 
 
 @tight
@@ -85,8 +114,7 @@ def redistribute(
     tables: Tables,
     blocks: Blocks,
     free: npt.NDArray[np.int64],
-    selectivity: npt.NDArray[np.float32],
-    presence: npt.NDArray[np.float32],
+    chances: Chances,
     places: npt.NDArray[np.int64],
     start: int,
     clause: npt.NDArray[np.int64],
@@ -107,9 +135,9 @@ def redistribute(
             entry = np.int64(words[base + LENGTH]) - 1
             while entry >= 0:
                 count = clause_predicates(predicates, tables, words, block, entry, clause)
-                new_table, new_key, _ = choose(predicates, tables, clause[:count], selectivity, presence)
+                new_table, new_key, _ = choose(predicates, tables, chances, clause[:count], NO_TABLE)
                 if new_table != table or new_key != key:
-                    size = residual_of(predicates, tables, new_table, new_key, clause[:count], residual)
+                    size = residual_of(predicates, tables, chances, new_table, new_key, clause[:count], residual)
                     entry_id = np.int64(words[base + HEADER + width * capacity + entry])
                     place = tables.base[new_table] + new_key
                     if not insert(blocks, free, place, new_table, new_key, residual, size, entry_id):

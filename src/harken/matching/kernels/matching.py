@@ -1,8 +1,9 @@
 """Matching a batch of encoded events against clusters (Fabret et al. 2000, sections 2.2 and 3).
 
 Phase one marks the predicates an event satisfies and collects the access paths it opens; phase two visits
-their clusters. All directory entries of an event are asked for before the first is read, and so are all blocks:
-the waits for memory overlap.
+their clusters. Events go through four stages, each some events behind the one before: the directory entries of an
+event are asked for, then the blocks they lead to, then the rest of those blocks; only then are they checked. So
+what a stage reads has long been on its way, and the waits for memory overlap with the work for other events.
 """
 
 from __future__ import annotations
@@ -12,81 +13,51 @@ import numpy.typing as npt
 
 from harken.jit import tight
 from harken.matching.kernels.layout import (
+    ABOVE_CELLS,
+    AFTER,
     ALL_TABLE,
+    ALONE,
+    BANDS,
+    BETWEEN_CELLS,
     CAPACITY,
-    DIFFERENT,
+    CELLS,
+    CHECKS,
+    FALSE,
     FIRST_KEY_TABLE,
     HEADER,
-    INTERVAL,
-    IS_ABSENT,
-    LAZY,
     LENGTH,
+    LEVELS,
     LINE,
     MISSING,
     NEXT,
     PREDICATE_TABLE,
     PRESENCE_TABLE,
+    RANGE_TABLE,
+    REPEATS,
+    SHARED,
+    SIBLING,
+    SLOT,
     UNLISTED,
+    VISITS,
     WIDTH,
     Blocks,
     Events,
     Predicates,
+    Results,
     Scratch,
     Tables,
 )
 from harken.matching.kernels.prefetch import prefetch
+from harken.matching.kernels.truth import is_true, mark, satisfied, unmark
 
-GROUP = 16
-"""Events that take each step together, so that the memory one waits for is on its way while others are seen to."""
+STAGE = 8
+"""How many events a stage is behind the one before."""
+
+RING = 32
+"""Events under way, at least: those of three stages and one more."""
 
 LOOKAHEAD = 8 * LINE
 """How far ahead of a scan its words are asked for (section 2.2.3)."""
-
-
-@tight
-def lazy_truth(predicates: Predicates, events: Events, event: int, predicate: int) -> bool:
-    """Evaluate one predicate where it is met."""
-    operator, dimension = predicates.operator[predicate], predicates.dimension[predicate]
-    code = events.code[event, dimension]
-    if operator == IS_ABSENT:
-        return code == MISSING
-    if code == MISSING:
-        return False
-    if operator == INTERVAL:
-        label = events.label[event, events.label_column[dimension]]
-        return predicates.low[predicate] <= label <= predicates.high[predicate]
-    return operator != DIFFERENT or code != predicates.low[predicate]
-
-
-@tight
-def satisfied(predicates: Predicates, events: Events, event: int, touched: npt.NDArray[np.int32]) -> int:
-    """Phase one: list every enumerated predicate the event satisfies; how many there are."""
-    code, equal, member_head = events.code, predicates.equal, predicates.member_head
-    count = 0
-    for dimension in range(code.shape[1]):
-        its_code = code[event, dimension]
-        if its_code == MISSING:
-            continue
-        if its_code != UNLISTED:
-            at = predicates.equal_first[dimension] + its_code
-            if equal[at] >= 0:
-                touched[count] = equal[at]
-                count += 1
-            node = member_head[at]
-            while node >= 0:
-                touched[count] = predicates.member[node]
-                count += 1
-                node = predicates.member_next[node]
-        eager = predicates.eager_head[dimension]
-        while eager >= 0:
-            if lazy_truth(predicates, events, event, eager):
-                touched[count] = eager
-                count += 1
-            eager = predicates.eager_next[eager]
-    for other in range(events.also_first[event], events.also_first[event + 1]):
-        touched[count] = events.also[other]
-        count += 1
-    return count
 
 
 @tight
@@ -99,8 +70,7 @@ def key_places(
     into: int,
     ahead: bool,
 ) -> int:
-    """Collect, from places[into] on, where in the directory the event's keys are; how many it has."""
-    count = 0
+    """Collect, from places[into] on, where in the directory the event's keys are; where they end."""
     for table in range(FIRST_KEY_TABLE, len(tables.base)):
         if tables.closed[table]:
             continue
@@ -115,154 +85,251 @@ def key_places(
             place = tables.base[table] + key
             if ahead:
                 prefetch(directory, place)
-            places[into + count] = place
+            places[into] = place
+            into += 1
+    return into
+
+
+@tight
+def band_of(predicates: Predicates, number: int, label: int) -> int:
+    """The band, of the banded dimension of this number, that a label lies in: how many bands begin at or below."""
+    low, high = number * (BANDS - 1), (number + 1) * (BANDS - 1)
+    first = low
+    while low < high:
+        middle = (low + high) // 2
+        if predicates.band_first[middle] <= label:
+            low = middle + 1
+        else:
+            high = middle
+    return low - first
+
+
+@tight
+def range_places(
+    predicates: Predicates,
+    directory: npt.NDArray[np.uint32],
+    base: int,
+    events: Events,
+    event: int,
+    places: npt.NDArray[np.int64],
+    into: int,
+) -> int:
+    """Collect the cells of the range table that an event opens and in which clauses stand; where they end."""
+    for number in range(len(predicates.banded)):
+        dimension = predicates.banded[number]
+        if events.code[event, dimension] == MISSING:
+            continue
+        cells = base + number * CELLS
+        band = band_of(predicates, number, events.label[event, events.label_column[dimension]])
+        for place in range(cells + band, cells + BANDS):
+            places[into] = place
+            into += directory[place] != 0
+        for place in range(cells + ABOVE_CELLS, cells + ABOVE_CELLS + band + 1):
+            places[into] = place
+            into += directory[place] != 0
+        level_cells, size = cells + BETWEEN_CELLS, BANDS
+        for level in range(LEVELS):
+            # A range spans two bands of its level at most, and stands where it begins.
+            for place in range(level_cells + max(0, (band >> level) - 1), level_cells + (band >> level) + 1):
+                places[into] = place
+                into += directory[place] != 0
+            level_cells += size
+            size >>= 1
+    return into
+
+
+@tight
+def open_event(
+    predicates: Predicates,
+    tables: Tables,
+    directory: npt.NDArray[np.uint32],
+    events: Events,
+    event: int,
+    scratch: Scratch,
+    ahead: bool,
+) -> None:
+    """Stage one: collect the directory entries of all access paths that an event opens."""
+    places, touched, code = scratch.places, scratch.touched, events.code
+    begin = event % RING * (len(places) // RING)
+    into = key_places(tables, directory, code, event, places, begin, ahead)
+    if tables.population[PREDICATE_TABLE] > 0:
+        for at in range(satisfied(predicates, events, event, touched)):
+            places[into] = tables.base[PREDICATE_TABLE] + touched[at]
+            into += 1
+    if tables.population[PRESENCE_TABLE] > 0:
+        for dimension in range(code.shape[1]):
+            if code[event, dimension] != MISSING:
+                places[into] = tables.base[PRESENCE_TABLE] + dimension
+                into += 1
+    if tables.population[RANGE_TABLE] > 0:
+        into = range_places(predicates, directory, tables.base[RANGE_TABLE], events, event, places, into)
+    places[into] = tables.base[ALL_TABLE]
+    scratch.opened[event % RING] = into + 1 - begin
+
+
+@tight
+def fetch_blocks(blocks: Blocks, event: int, scratch: Scratch, ahead: bool) -> None:
+    """Stage two: replace directory entries by the blocks they lead to, and ask for the beginnings of those."""
+    places, words, directory = scratch.places, blocks.words, blocks.directory
+    begin = event % RING * (len(places) // RING)
+    kept = begin
+    for at in range(begin, begin + scratch.opened[event % RING]):
+        block = np.int64(directory[places[at]])
+        if block > 0:
+            if ahead:
+                prefetch(words, block * LINE)
+            places[kept] = block
+            kept += 1
+    scratch.opened[event % RING] = kept - begin
+
+
+@tight
+def fetch_columns(blocks: Blocks, event: int, scratch: Scratch) -> None:
+    """Stage three: ask for the rest of the first columns, or as much as lies within the look-ahead."""
+    places, words = scratch.places, blocks.words
+    begin = event % RING * (len(places) // RING)
+    for at in range(begin, begin + scratch.opened[event % RING]):
+        base = places[at] * LINE
+        end = base + HEADER + min(np.int64(words[base + LENGTH]), LOOKAHEAD)
+        for line in range(base + LINE, end, LINE):
+            prefetch(words, line)
+
+
+@tight
+def scan(
+    words: npt.NDArray[np.uint32], base: int, start: int, end: int, scratch: Scratch, count: int, ahead: bool
+) -> int:
+    """Append the entries of a cluster whose first predicate is not false; how many survivors there are then.
+
+    Most clusters have none: seeing that takes no branch per entry. What the survivors ask next is asked for.
+    """
+    truth, survivors = scratch.truth, scratch.survivors
+    first, last = base + HEADER + start, base + HEADER + end
+    alive = 0
+    # Looking ahead is for long clusters: in short ones, the branch for it would cost more than the scan.
+    if ahead and last - first > LOOKAHEAD:
+        for line in range(first, last, LINE):
+            prefetch(words, min(line + LOOKAHEAD, last))
+            for entry in range(line, min(line + LINE, last)):
+                alive += truth[words[entry]]
+    else:
+        for entry in range(first, last):
+            alive += truth[words[entry]]
+    if alive == 0:
+        return count
+    capacity = np.int64(words[base + CAPACITY])
+    for entry in range(first, last):
+        if truth[words[entry]] != FALSE:
+            if ahead:
+                prefetch(words, entry + capacity)
+            survivors[2 * count], survivors[2 * count + 1] = entry, base
             count += 1
     return count
 
 
 @tight
-def entry_holds(
+def survives(
     predicates: Predicates,
     words: npt.NDArray[np.uint32],
     events: Events,
     event: int,
-    truth: npt.NDArray[np.uint8],
+    scratch: Scratch,
     at: int,
-    capacity: int,
-    width: int,
+    base: int,
 ) -> bool:
-    """Whether all predicate words of an entry hold; they stand one capacity apart. Few entries come so far."""
-    lazy = np.uint32(LAZY)
+    """Whether all predicate words of an entry hold; they stand one capacity apart."""
+    capacity, width = np.int64(words[base + CAPACITY]), np.int64(words[base + WIDTH])
     for place in range(at, at + width * capacity, capacity):
-        word = words[place]
-        if word < lazy:
-            if truth[word] == 0:
-                return False
-        elif not lazy_truth(predicates, events, event, np.int64(word - lazy)):
+        if not is_true(predicates, events, event, scratch, np.int64(words[place])):
             return False
     return True
 
 
 @tight
-def open_group(
+def tell(blocks: Blocks, event: int, entry_id: int, scratch: Scratch, results: Results, found: int) -> int:
+    """Write down a match for every owner of a clause; how many results there are then, -1 if they do not fit."""
+    if entry_id < SHARED:
+        if found == len(results.slot):
+            return -1
+        results.event[found], results.slot[found] = event, entry_id
+        return found + 1
+    node = np.int64(blocks.shared_head[entry_id - SHARED])
+    while node >= 0:
+        if found == len(results.slot):
+            return -1
+        results.event[found], results.slot[found] = event, blocks.nodes[node, SLOT]
+        scratch.counts[REPEATS] += blocks.nodes[node, SIBLING] != ALONE
+        found += 1
+        node = np.int64(blocks.nodes[node, AFTER])
+    return found
+
+
+@tight
+def settle(
     predicates: Predicates,
-    tables: Tables,
-    directory: npt.NDArray[np.uint32],
+    blocks: Blocks,
     events: Events,
-    group: int,
-    members: int,
+    event: int,
     scratch: Scratch,
-    ahead: bool,
-) -> None:
-    """Collect the directory entries of all access paths that the events of a group open."""
-    places, touched, code = scratch.places, scratch.touched, events.code
-    room = len(places) // GROUP
-    for member in range(members):
-        event, into = group + member, member * room
-        opened = key_places(tables, directory, code, event, places, into, ahead)
-        if tables.population[PREDICATE_TABLE] > 0:
-            for at in range(satisfied(predicates, events, event, touched)):
-                places[into + opened] = tables.base[PREDICATE_TABLE] + touched[at]
-                opened += 1
-        if tables.population[PRESENCE_TABLE] > 0:
-            for dimension in range(code.shape[1]):
-                if code[event, dimension] != MISSING:
-                    places[into + opened] = tables.base[PRESENCE_TABLE] + dimension
-                    opened += 1
-        places[into + opened] = tables.base[ALL_TABLE]
-        scratch.opened[member] = opened + 1
-
-
-@tight
-def fetch_group(blocks: Blocks, members: int, scratch: Scratch, ahead: bool) -> None:
-    """Replace directory entries by the blocks they lead to, and ask for those blocks."""
-    places, words, directory = scratch.places, blocks.words, blocks.directory
-    room = len(places) // GROUP
-    for member in range(members):
-        into = member * room
-        kept = into
-        for at in range(into, into + scratch.opened[member]):
-            block = np.int64(directory[places[at]])
-            if block > 0:
-                if ahead:
-                    prefetch(words, block * LINE)
-                places[kept] = block
-                kept += 1
-        scratch.opened[member] = kept - into
-    if not ahead:
-        return
-    for member in range(members):
-        into = member * room
-        for at in range(into, into + scratch.opened[member]):
-            base = places[at] * LINE
-            end = base + HEADER + min(np.int64(words[base + LENGTH]), LOOKAHEAD)
-            for line in range(base + LINE, end, LINE):
-                prefetch(words, line)
-
-
-@tight
-def first_hits(
-    words: npt.NDArray[np.uint32], first: int, length: int, truth: npt.NDArray[np.uint8], ahead: bool
+    count: int,
+    results: Results,
+    found: int,
 ) -> int:
-    """How many entries of a cluster survive their first predicate: for most clusters none.
-
-    Predicates that are yet to be evaluated count as holding. Seeing that there is nothing takes no branch per
-    entry.
-    """
-    last = np.uint32(len(truth) - 1)
-    far = first + length - LOOKAHEAD if ahead else first
-    hits = 0
-    for entry in range(first, first + length):
-        if entry < far and entry % LINE == 0:
-            prefetch(words, entry + LOOKAHEAD)
-        hits += truth[min(words[entry], last)]
-    return hits
+    """Find out which survivors hold, and tell; as `tell` returns."""
+    words, survivors = blocks.words, scratch.survivors
+    for number in range(count):
+        at, base = survivors[2 * number], survivors[2 * number + 1]
+        if survives(predicates, words, events, event, scratch, at, base):
+            ids = at + np.int64(words[base + WIDTH]) * np.int64(words[base + CAPACITY])
+            found = tell(blocks, event, np.int64(words[ids]), scratch, results, found)
+            if found < 0:
+                break
+    return found
 
 
 @tight
 def check_event(
     predicates: Predicates,
-    words: npt.NDArray[np.uint32],
+    blocks: Blocks,
     events: Events,
     event: int,
     opened: npt.NDArray[np.int64],
     scratch: Scratch,
     ahead: bool,
-    found_event: npt.NDArray[np.int64],
-    found_id: npt.NDArray[np.uint32],
+    results: Results,
     found: int,
 ) -> int:
     """Check the clusters an event has opened; the number of results then, or -1 if they did not fit."""
-    truth, touched, last = scratch.truth, scratch.touched, np.uint32(len(scratch.truth) - 1)
-    marked = satisfied(predicates, events, event, touched)
-    for at in range(marked):
-        truth[touched[at]] = 1
+    words, room = blocks.words, len(scratch.survivors) // 2 - 1
+    mark(predicates, events, event, scratch)
+    survivors, visits, checks = 0, 0, 0
     for block in opened:
         while block > 0 and found >= 0:
             base = block * LINE
-            length, capacity = np.int64(words[base + LENGTH]), np.int64(words[base + CAPACITY])
-            width = np.int64(words[base + WIDTH])
+            length, width = np.int64(words[base + LENGTH]), np.int64(words[base + WIDTH])
             block = np.int64(words[base + NEXT])
-            scratch.counts[0] += 1
-            scratch.counts[1] += length
-            if found + length > len(found_id):
-                # Rather than count exactly, ask for room for the whole block.
-                found = -1
-                break
-            first = base + HEADER
-            if width > 0 and first_hits(words, first, length, truth, ahead) == 0:
+            visits += 1
+            checks += length
+            if width == 0:
+                for at in range(base + HEADER, base + HEADER + length):
+                    if found >= 0:
+                        found = tell(blocks, event, np.int64(words[at]), scratch, results, found)
                 continue
-            for entry in range(first, first + length):
-                if width > 0 and truth[min(words[entry], last)] == 0:
-                    continue
-                if entry_holds(predicates, words, events, event, truth, entry, capacity, width):
-                    found_event[found] = event
-                    found_id[found] = words[entry + width * capacity]
-                    found += 1
+            done = 0
+            while done < length and found >= 0:
+                end = min(length, done + room - survivors)
+                survivors = scan(words, base, done, end, scratch, survivors, ahead)
+                done = end
+                if survivors + LINE > room:
+                    found = settle(predicates, blocks, events, event, scratch, survivors, results, found)
+                    survivors = 0
         if found < 0:
             break
-    for at in range(marked):
-        truth[touched[at]] = 0
+    if found >= 0:
+        found = settle(predicates, blocks, events, event, scratch, survivors, results, found)
+    unmark(predicates, scratch)
+    scratch.counts[VISITS] += visits
+    scratch.counts[CHECKS] += checks
     return found
 
 
@@ -275,25 +342,26 @@ def match_events(
     start: int,
     scratch: Scratch,
     ahead: bool,
-    found_event: npt.NDArray[np.int64],
-    found_id: npt.NDArray[np.uint32],
+    results: Results,
 ) -> tuple[int, int]:
     """Match events from `start` on until done or until the results are full.
 
     Returns the first event not matched and how many results there are. `ahead` switches prefetching.
     """
-    found, count, room = 0, events.code.shape[0], len(scratch.places) // GROUP
-    for group in range(start, count, GROUP):
-        members = min(GROUP, count - group)
-        open_group(predicates, tables, blocks.directory, events, group, members, scratch, ahead)
-        fetch_group(blocks, members, scratch, ahead)
-        for member in range(members):
-            opened = scratch.places[member * room : member * room + scratch.opened[member]]
-            now = check_event(
-                predicates, blocks.words, events, group + member, opened, scratch, ahead,
-                found_event, found_id, found,
-            )  # fmt: skip
+    found, count, room = 0, events.code.shape[0], len(scratch.places) // RING
+    for step in range(start, count + 3 * STAGE):
+        if step < count:
+            open_event(predicates, tables, blocks.directory, events, step, scratch, ahead)
+        if start + STAGE <= step < count + STAGE:
+            fetch_blocks(blocks, step - STAGE, scratch, ahead)
+        if ahead and start + 2 * STAGE <= step < count + 2 * STAGE:
+            fetch_columns(blocks, step - 2 * STAGE, scratch)
+        event = step - 3 * STAGE
+        if event >= start:
+            begin = event % RING * room
+            opened = scratch.places[begin : begin + scratch.opened[event % RING]]
+            now = check_event(predicates, blocks, events, event, opened, scratch, ahead, results, found)
             if now < 0:
-                return group + member, found
+                return event, found
             found = now
     return count, found

@@ -9,27 +9,38 @@ from harken.jit import tight
 from harken.matching.kernels.layout import (
     ALL_TABLE,
     CAPACITY,
+    CLAUSE,
     EQUAL,
-    EXTRA,
+    FALSE,
     FIRST_KEY_TABLE,
     HEADER,
     IS_ABSENT,
     KEY,
-    LAZY,
     LENGTH,
     LINE,
     NEXT,
     PREDICATE_TABLE,
     PRESENCE_TABLE,
+    RANGE_TABLE,
+    SHARED,
+    SIBLING,
     TABLE,
     WIDTH,
     Blocks,
+    Chances,
+    Clauses,
     Predicates,
     Tables,
 )
+from harken.matching.kernels.owning import add_owner, drop_owner, free_shared, has_room_to_share, new_shared
 
 FREE_CLASSES = 64
 """Free blocks are kept by size in lines; larger ones are left to compaction."""
+
+NO_TABLE = -1
+
+SEEN = 256
+"""Entries of a cluster that are looked at for one that asks the same."""
 
 
 @tight
@@ -72,10 +83,57 @@ def _grown(lines: int) -> int:
 
 @tight
 def _set_block(blocks: Blocks, entry_id: int, block: int) -> None:
-    if entry_id >= EXTRA:
-        blocks.block_of_extra[entry_id - EXTRA] = block
+    if entry_id >= SHARED:
+        blocks.shared_block[entry_id - SHARED] = block
     else:
         blocks.block_of[entry_id] = block
+
+
+@tight
+def _cluster_for(blocks: Blocks, free: npt.NDArray[np.int64], place: int, table: int, key: int, width: int) -> int:
+    """The block for entries of this width at a place of the directory, made if there is none; 0 without room."""
+    words = blocks.words
+    block = np.int64(blocks.directory[place])
+    while block > 0 and words[block * LINE + WIDTH] != width:
+        block = np.int64(words[block * LINE + NEXT])
+    if block == 0:
+        lines = lines_for(1, width)
+        block = _allocate(words, free, lines)
+        if block > 0:
+            base = block * LINE
+            words[base + LENGTH] = 0
+            words[base + CAPACITY] = room_in(lines, width)
+            words[base + WIDTH] = width
+            words[base + NEXT] = blocks.directory[place]
+            words[base + TABLE] = table
+            words[base + KEY] = key
+            blocks.directory[place] = block
+    return block
+
+
+@tight
+def append(
+    blocks: Blocks,
+    free: npt.NDArray[np.int64],
+    place: int,
+    block: int,
+    residual: npt.NDArray[np.int64],
+    width: int,
+    entry_id: int,
+) -> int:
+    """Append an entry to a cluster, which may move for it; its block then, or 0 if words ran out of room."""
+    words = blocks.words
+    if words[block * LINE + LENGTH] == words[block * LINE + CAPACITY]:
+        block = _moved_to_larger(blocks, free, place, block, width)
+        if block == 0:
+            return 0
+    base = block * LINE
+    entry, capacity = np.int64(words[base + LENGTH]), np.int64(words[base + CAPACITY])
+    for column in range(width):
+        words[base + HEADER + column * capacity + entry] = residual[column]
+    words[base + HEADER + width * capacity + entry] = entry_id
+    words[base + LENGTH] = entry + 1
+    return block
 
 
 @tight
@@ -89,42 +147,86 @@ def insert(
     width: int,
     entry_id: int,
 ) -> bool:
-    """Append an entry to the cluster of its width at a place of the directory. False if words ran out of room."""
-    words = blocks.words
-    before, block = 0, np.int64(blocks.directory[place])
-    while block > 0 and words[block * LINE + WIDTH] != width:
-        before, block = block, np.int64(words[block * LINE + NEXT])
-    if block == 0:
-        lines = lines_for(1, width)
-        block = _allocate(words, free, lines)
-        if block == 0:
-            return False
+    """Append an entry that exists to the cluster of its width at another place. False without room."""
+    block = _cluster_for(blocks, free, place, table, key, width)
+    if block > 0:
+        block = append(blocks, free, place, block, residual, width, entry_id)
+    if block > 0:
+        _set_block(blocks, entry_id, block)
+    return block > 0
+
+
+@tight
+def _same_clause(words: npt.NDArray[np.uint32], block: int, residual: npt.NDArray[np.int64], width: int) -> int:
+    """The entry of a cluster that asks for the same, or -1. What many ask for comes early: not all are seen."""
+    first = block * LINE + HEADER
+    capacity = np.int64(words[block * LINE + CAPACITY])
+    seen, wanted = min(int(words[block * LINE + LENGTH]), SEEN), np.uint32(residual[0])
+    alike = 0
+    for at in range(first, first + seen):
+        alike += words[at] == wanted
+    if alike == 0:
+        return -1
+    for entry in range(seen):
+        same = words[first + entry] == wanted
+        for column in range(1, width):
+            if not same:
+                break
+            same = words[first + column * capacity + entry] == residual[column]
+        if same:
+            return entry
+    return -1
+
+
+@tight
+def enter(
+    tables: Tables,
+    blocks: Blocks,
+    free: npt.NDArray[np.int64],
+    table: int,
+    key: int,
+    residual: npt.NDArray[np.int64],
+    width: int,
+    slot: int,
+    alone: bool,
+) -> bool:
+    """Put a new clause under its access path, or share the same one there. False without room."""
+    words, place = blocks.words, tables.base[table] + key
+    block = _cluster_for(blocks, free, place, table, key, width)
+    if block == 0 or not has_room_to_share(blocks):
+        return False
+    same = _same_clause(words, block, residual, width) if width > 0 else -1
+    if same >= 0:
         base = block * LINE
-        words[base + LENGTH] = 0
-        words[base + CAPACITY] = room_in(lines, width)
-        words[base + WIDTH] = width
-        words[base + NEXT] = blocks.directory[place]
-        words[base + TABLE] = table
-        words[base + KEY] = key
-        blocks.directory[place] = block
-    elif words[block * LINE + LENGTH] == words[block * LINE + CAPACITY]:
-        block = _moved_to_larger(blocks, free, place, before, block, width)
+        ids = base + HEADER + width * np.int64(words[base + CAPACITY])
+        entry_id = np.int64(words[ids + same])
+        if entry_id < SHARED:
+            number = new_shared(blocks, block)
+            add_owner(blocks, number, entry_id, True)
+            entry_id = SHARED + number
+            words[ids + same] = entry_id
+        add_owner(blocks, entry_id - SHARED, slot, alone)
+        return True
+    if alone:
+        block = append(blocks, free, place, block, residual, width, slot)
         if block == 0:
             return False
-    base = block * LINE
-    entry, capacity = np.int64(words[base + LENGTH]), np.int64(words[base + CAPACITY])
-    for column in range(width):
-        words[base + HEADER + column * capacity + entry] = residual[column]
-    words[base + HEADER + width * capacity + entry] = entry_id
-    words[base + LENGTH] = entry + 1
-    _set_block(blocks, entry_id, block)
+        blocks.block_of[slot] = block
+        tables.population[table] += 1
+        return True
+    number = new_shared(blocks, block)
+    block = append(blocks, free, place, block, residual, width, SHARED + number)
+    if block == 0:
+        free_shared(blocks, number)
+        return False
+    blocks.shared_block[number] = block
+    add_owner(blocks, number, slot, False)
+    tables.population[table] += 1
     return True
 
 
 @tight
-def _moved_to_larger(
-    blocks: Blocks, free: npt.NDArray[np.int64], place: int, before: int, block: int, width: int
-) -> int:
+def _moved_to_larger(blocks: Blocks, free: npt.NDArray[np.int64], place: int, block: int, width: int) -> int:
     """Copy a full block into a larger one and put that in its place; 0 if words ran out of room."""
     words = blocks.words
     base = block * LINE
@@ -143,12 +245,22 @@ def _moved_to_larger(
             words[to + HEADER + column * new_capacity + entry] = words[base + HEADER + column * capacity + entry]
     for entry in range(length):
         _set_block(blocks, np.int64(words[to + HEADER + width * new_capacity + entry]), larger)
-    if before == 0:
-        blocks.directory[place] = larger
-    else:
-        words[before * LINE + NEXT] = larger
+    _replace(blocks, place, block, larger)
     _release(words, free, block, old_lines)
     return larger
+
+
+@tight
+def _replace(blocks: Blocks, place: int, old: int, new: int) -> None:
+    """Put a block in the place of another among those of an access path."""
+    words = blocks.words
+    block = np.int64(blocks.directory[place])
+    if block == old:
+        blocks.directory[place] = new
+        return
+    while words[block * LINE + NEXT] != old:
+        block = np.int64(words[block * LINE + NEXT])
+    words[block * LINE + NEXT] = new
 
 
 @tight
@@ -217,7 +329,7 @@ def _key_of(
     for at in range(tables.first[table], tables.first[table + 1]):
         wanted, code = tables.dimension[at], -1
         for word in clause:
-            if word < LAZY and predicates.operator[word] == EQUAL and predicates.dimension[word] == wanted:
+            if predicates.operator[word] == EQUAL and predicates.dimension[word] == wanted:
                 code = predicates.low[word]
                 chance *= selectivity[word]
         if code < 0 or code >= tables.radix[at]:
@@ -228,28 +340,32 @@ def _key_of(
 
 @tight
 def choose(
-    predicates: Predicates,
-    tables: Tables,
-    clause: npt.NDArray[np.int64],
-    selectivity: npt.NDArray[np.float32],
-    presence: npt.NDArray[np.float32],
+    predicates: Predicates, tables: Tables, chances: Chances, clause: npt.NDArray[np.int64], without: int
 ) -> tuple[int, int, float]:
-    """The access path that the fewest events open: table, key, and the chance that an event does."""
+    """The access path that the fewest events open: table, key, and the chance that an event does.
+
+    One key table can be left out of account; NO_TABLE leaves out none.
+    """
     best_table, best_key, best_chance = ALL_TABLE, 0, 1.0
     for table in range(FIRST_KEY_TABLE, len(tables.base)):
-        key, chance = _key_of(predicates, tables, table, clause, selectivity)
+        if table == without:
+            continue
+        key, chance = _key_of(predicates, tables, table, clause, chances.selectivity)
         if key >= 0 and chance < best_chance:
             best_table, best_key, best_chance = table, key, chance
     for word in clause:
-        if word < LAZY:
-            chance = np.float64(selectivity[word])
-            if chance < best_chance:
-                best_table, best_key, best_chance = PREDICATE_TABLE, word, chance
-        elif predicates.operator[word - LAZY] != IS_ABSENT:
-            dimension = predicates.dimension[word - LAZY]
-            chance = np.float64(presence[dimension])
-            if chance < best_chance:
-                best_table, best_key, best_chance = PRESENCE_TABLE, dimension, chance
+        if predicates.initial[word] == FALSE:
+            table, key, chance = PREDICATE_TABLE, word, np.float64(chances.selectivity[word])
+        elif predicates.cell[word] >= 0:
+            key = np.int64(predicates.cell[word])
+            table, chance = RANGE_TABLE, np.float64(chances.cell[key])
+        elif predicates.operator[word] != IS_ABSENT:
+            key = np.int64(predicates.dimension[word])
+            table, chance = PRESENCE_TABLE, np.float64(chances.presence[key])
+        else:
+            continue
+        if chance < best_chance:
+            best_table, best_key, best_chance = table, key, chance
     return best_table, best_key, best_chance
 
 
@@ -257,22 +373,36 @@ def choose(
 def residual_of(
     predicates: Predicates,
     tables: Tables,
+    chances: Chances,
     table: int,
     key: int,
     clause: npt.NDArray[np.int64],
     into: npt.NDArray[np.int64],
 ) -> int:
-    """The predicate words that the access path does not already guarantee; how many."""
+    """The predicate words that the access path does not already guarantee, least likely first; how many."""
     width, keyed = 0, table >= FIRST_KEY_TABLE
     for word in clause:
         guaranteed = table == PREDICATE_TABLE and word == key
-        if keyed and word < LAZY and predicates.operator[word] == EQUAL:
+        if keyed and predicates.operator[word] == EQUAL:
             for at in range(tables.first[table], tables.first[table + 1]):
                 guaranteed |= tables.dimension[at] == predicates.dimension[word]
         if not guaranteed:
-            into[width] = word
+            at = width
+            while at > 0 and _rank(predicates, chances, table, key, into[at - 1]) > _rank(
+                predicates, chances, table, key, word
+            ):
+                into[at] = into[at - 1]
+                at -= 1
+            into[at] = word
             width += 1
     return width
+
+
+@tight
+def _rank(predicates: Predicates, chances: Chances, table: int, key: int, word: int) -> float:
+    """How late to ask for a predicate: one that the cell nearly guarantees comes last."""
+    nearly = table == RANGE_TABLE and predicates.cell[word] == key
+    return 2.0 if nearly else np.float64(chances.selectivity[word])
 
 
 @tight
@@ -281,24 +411,40 @@ def place_clauses(
     tables: Tables,
     blocks: Blocks,
     free: npt.NDArray[np.int64],
-    selectivity: npt.NDArray[np.float32],
-    presence: npt.NDArray[np.float32],
-    clause_first: npt.NDArray[np.int64],
-    clause_words: npt.NDArray[np.int64],
-    entry_ids: npt.NDArray[np.int64],
+    chances: Chances,
+    clauses: Clauses,
     start: int,
     residual: npt.NDArray[np.int64],
 ) -> int:
     """Put clauses, from `start` on, under their best access paths; the first without room, or their number."""
-    for clause in range(start, len(entry_ids)):
-        words = clause_words[clause_first[clause] : clause_first[clause + 1]]
-        table, key, _ = choose(predicates, tables, words, selectivity, presence)
-        width = residual_of(predicates, tables, table, key, words, residual)
-        place = tables.base[table] + key
-        if not insert(blocks, free, place, table, key, residual, width, entry_ids[clause]):
+    for clause in range(start, len(clauses.slot)):
+        words = clauses.words[clauses.first[clause] : clauses.first[clause + 1]]
+        table, key, _ = choose(predicates, tables, chances, words, NO_TABLE)
+        width = residual_of(predicates, tables, chances, table, key, words, residual)
+        if not enter(
+            tables, blocks, free, table, key, residual, width, clauses.slot[clause], clauses.alone[clause]
+        ):
             return clause
-        tables.population[table] += 1
-    return len(entry_ids)
+    return len(clauses.slot)
+
+
+@tight
+def _take_entry(
+    predicates: Predicates,
+    tables: Tables,
+    blocks: Blocks,
+    block: int,
+    entry_id: int,
+    is_last: bool,
+    into: npt.NDArray[np.int64],
+) -> int:
+    """Write down what an entry asks for, and remove it if this was its last owner; how many words."""
+    entry = find_entry(blocks.words, block, entry_id)
+    count = clause_predicates(predicates, tables, blocks.words, block, entry, into)
+    if is_last:
+        remove(blocks.words, block, entry)
+        tables.population[np.int64(blocks.words[block * LINE + TABLE])] -= 1
+    return count
 
 
 @tight
@@ -306,28 +452,37 @@ def take_out(
     predicates: Predicates,
     tables: Tables,
     blocks: Blocks,
-    entry_ids: npt.NDArray[np.int64],
-    words_first: npt.NDArray[np.int64],
-    clause_words: npt.NDArray[np.int64],
+    slots: npt.NDArray[np.int64],
+    widest: int,
+    taken: npt.NDArray[np.int64],
     start: int,
-) -> int:
-    """Remove entries, from `start` on, and write down what they asked for; the first without room, or all."""
-    into = words_first[start]
-    for at in range(start, len(entry_ids)):
-        entry_id = entry_ids[at]
-        block = np.int64(
-            blocks.block_of_extra[entry_id - EXTRA] if entry_id >= EXTRA else blocks.block_of[entry_id]
-        )
-        base = block * LINE
-        needed = np.int64(blocks.words[base + WIDTH]) + len(tables.dimension) + 1
-        if into + needed > len(clause_words):
-            return at
-        entry = find_entry(blocks.words, block, entry_id)
-        into += clause_predicates(predicates, tables, blocks.words, block, entry, clause_words[into:])
-        words_first[at + 1] = into
-        remove(blocks.words, block, entry)
-        tables.population[np.int64(blocks.words[base + TABLE])] -= 1
-    return len(entry_ids)
+    count: int,
+) -> tuple[int, int]:
+    """Remove subscriptions, from `start` on, and write down what they asked for.
+
+    Returns the first that found no room for its words, or their number; and how many words there are.
+    """
+    for at in range(start, len(slots)):
+        slot = slots[at]
+        located = np.int64(blocks.block_of[slot])
+        while located > 0:
+            if count + widest > len(taken):
+                return at, count
+            if located < SHARED:
+                count += _take_entry(predicates, tables, blocks, located, slot, True, taken[count:])
+                located = 0
+            else:
+                node = located - SHARED
+                number, sibling = blocks.nodes[node, CLAUSE], np.int64(blocks.nodes[node, SIBLING])
+                drop_owner(blocks, node)
+                block, is_last = np.int64(blocks.shared_block[number]), blocks.shared_head[number] < 0
+                entry_id = SHARED + np.int64(number)
+                count += _take_entry(predicates, tables, blocks, block, entry_id, is_last, taken[count:])
+                if is_last:
+                    free_shared(blocks, number)
+                located = SHARED + sibling if sibling >= 0 else 0
+            blocks.block_of[slot] = located
+    return len(slots), count
 
 
 @tight

@@ -1,0 +1,101 @@
+"""Phase one: the truth of predicates for one event (Fabret et al. 2000, section 2.1).
+
+Predicates that can be found from the event's values (equalities, members of sets, some order predicates) are
+listed here; the others are evaluated where they are first met. Either way each is evaluated at most once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from harken.jit import tight
+from harken.matching.kernels.layout import (
+    DIFFERENT,
+    FALSE,
+    INTERVAL,
+    IS_ABSENT,
+    MISSING,
+    TOUCHED,
+    TRUE,
+    UNKNOWN,
+    UNLISTED,
+    Events,
+    Predicates,
+    Scratch,
+)
+
+
+@tight
+def holds(predicates: Predicates, events: Events, event: int, predicate: int) -> bool:
+    """Evaluate one predicate."""
+    operator, dimension = predicates.operator[predicate], predicates.dimension[predicate]
+    code = events.code[event, dimension]
+    if operator == IS_ABSENT:
+        return code == MISSING
+    if code == MISSING:
+        return False
+    if operator == INTERVAL:
+        label = events.label[event, events.label_column[dimension]]
+        return predicates.low[predicate] <= label <= predicates.high[predicate]
+    return operator != DIFFERENT or code != predicates.low[predicate]
+
+
+@tight
+def satisfied(predicates: Predicates, events: Events, event: int, touched: npt.NDArray[np.int32]) -> int:
+    """List every predicate that the event's values lead to and that it satisfies; how many there are."""
+    code, equal, member_head = events.code, predicates.equal, predicates.member_head
+    count = 0
+    for dimension in range(code.shape[1]):
+        its_code = code[event, dimension]
+        if its_code == MISSING:
+            continue
+        if its_code != UNLISTED:
+            at = predicates.equal_first[dimension] + its_code
+            if equal[at] >= 0:
+                touched[count] = equal[at]
+                count += 1
+            node = member_head[at]
+            while node >= 0:
+                touched[count] = predicates.member[node]
+                count += 1
+                node = predicates.member_next[node]
+        eager = predicates.eager_head[dimension]
+        while eager >= 0:
+            if holds(predicates, events, event, eager):
+                touched[count] = eager
+                count += 1
+            eager = predicates.eager_next[eager]
+    for other in range(events.also_first[event], events.also_first[event + 1]):
+        touched[count] = events.also[other]
+        count += 1
+    return count
+
+
+@tight
+def mark(predicates: Predicates, events: Events, event: int, scratch: Scratch) -> None:
+    """Write down the truth of the predicates that the event's values lead to."""
+    count = satisfied(predicates, events, event, scratch.touched)
+    for at in range(count):
+        scratch.truth[scratch.touched[at]] = TRUE
+    scratch.counts[TOUCHED] = count
+
+
+@tight
+def is_true(predicates: Predicates, events: Events, event: int, scratch: Scratch, predicate: int) -> bool:
+    """The truth of a predicate for the event whose predicates are marked; evaluated if nobody has yet."""
+    known = scratch.truth[predicate]
+    if known == UNKNOWN:
+        known = TRUE if holds(predicates, events, event, predicate) else FALSE
+        scratch.truth[predicate] = known
+        scratch.touched[scratch.counts[TOUCHED]] = predicate
+        scratch.counts[TOUCHED] += 1
+    return known == TRUE
+
+
+@tight
+def unmark(predicates: Predicates, scratch: Scratch) -> None:
+    """Leave the truth vector as it was before the event."""
+    for at in range(scratch.counts[TOUCHED]):
+        predicate = scratch.touched[at]
+        scratch.truth[predicate] = predicates.initial[predicate]
