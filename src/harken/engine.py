@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
@@ -14,7 +13,7 @@ import pyarrow as pa
 
 from harken import persistence
 from harken.compiler import Reject
-from harken.errors import BulkLoadError, IndexFormatError, SubscriptionError
+from harken.errors import BulkLoadError
 from harken.explanation import Explanation, explain
 from harken.intake import Admission, SubscriptionSource, admit
 from harken.matching import registry
@@ -62,6 +61,7 @@ class Engine:
         **options: object,
     ) -> None:
         self._algorithm = algorithm
+        self._options = options
         self.schema = schema if schema is None or isinstance(schema, Schema) else Schema(schema)
         self.limits = limits
         self._matcher = registry.create(algorithm, **options)
@@ -138,15 +138,14 @@ class Engine:
 
     def unsubscribe(self, id: SubscriptionId) -> None:
         """Remove one subscription; UnknownSubscriptionError if there is none of this id."""
-        self._identities.slot(id)
-        self._remove([id])
+        self._forget(self._identities.dismiss([id]))
 
     def unsubscribe_many(self, ids: Iterable[SubscriptionId]) -> None:
-        """Remove many subscriptions: all, or none if one of the ids is not registered."""
-        distinct = list(dict.fromkeys(ids))
-        for id in distinct:
-            self._identities.slot(id)
-        self._remove(distinct)
+        """Remove many subscriptions: all, or none if one of the ids is not registered.
+
+        Takes any ids that can be iterated over; integers go fastest in an Arrow or numpy array.
+        """
+        self._forget(self._identities.dismiss(ids))
 
     def subscription(self, id: SubscriptionId) -> Subscription:
         """What is registered under an id."""
@@ -167,41 +166,46 @@ class Engine:
         """
         batch = EventBatch.of(events, self._matcher.attributes, self.schema)
         rows, slots = self._matcher.match_batch(batch)
-        valid = self._valid(slots, at)
-        ids = pa.array(self._identities.ids(slots[valid]), self._identities.arrow_type)
-        return pa.table({"event": pa.array(rows[valid], pa.int64()), "subscription": ids})
+        if self._validity:
+            valid = self._valid(slots, at)
+            rows, slots = rows[valid], slots[valid]
+        return pa.table({"event": pa.array(rows, pa.int64()), "subscription": self._identities.id_array(slots)})
 
     def explain(self, event: Event, id: SubscriptionId, *, at: datetime | None = None) -> Explanation:
         """Why a subscription does or does not match: each predicate's truth and the value it saw."""
         subscription = self.subscription(id)
         flat = checked_event(event, self._matcher.attributes, self.schema)
-        return explain(subscription, flat, moment_of(at), self.limits)
+        paths = self._matcher.access(self._identities.slot(id))
+        return explain(subscription, flat, moment_of(at), self.limits, paths)
 
     def stats(self) -> Stats:
         """What the engine holds and has done."""
-        return {"algorithm": self.algorithm, **self._matcher.stats()}
+        stats = {"algorithm": self.algorithm, **self._matcher.stats()}
+        if isinstance(by_part := stats.get("bytes"), Mapping):
+            stats["bytes"] = {**by_part, "identities": self._identities.nbytes}
+        return stats
 
     def save(self, path: str | Path) -> None:
-        """Write the engine into a folder; an engine saved there before is replaced as a whole."""
-        subscriptions = (self.subscription(id) for id in self)
-        saved = SavedEngine.of(self._algorithm, self.schema, self.limits, subscriptions)
-        persistence.save(saved, Path(path))
+        """Write the engine into a folder; an engine saved there before is replaced as a whole.
+
+        An index is written as it lies in memory. Others may match meanwhile, but not change the subscriptions.
+        """
+        held = self._matcher, self._identities, self._owners, self._validity
+        persistence.save(SavedEngine(self._algorithm, self._options, self.schema, self.limits, *held), Path(path))
 
     @classmethod
-    def load(cls, path: str | Path, *, algorithm: str | None = None) -> Engine:
-        """The engine saved in a folder, with the algorithm it was saved with unless another is named."""
-        saved = persistence.read(Path(path))
-        engine = cls(algorithm or saved.algorithm, saved.schema, limits=saved.limits)
-        # What was taken in as a tree, or is known in its normal form, may be larger once written as a text.
-        unbounded = dict.fromkeys(("max_length", "max_regexes", "max_work"), sys.maxsize)
-        written = replace(saved.limits, max_depth=max(saved.limits.max_depth, 4), **unbounded)
-        try:
-            admission = admit(saved.subscriptions, engine._identities, saved.schema, written, replace=False)
-            if admission.rejects:
-                raise BulkLoadError(admission.rejects)
-        except SubscriptionError as error:
-            raise IndexFormatError(f"{path} is damaged: {error.message}") from error
-        engine._take_in(admission)
+    def load(cls, path: str | Path, *, algorithm: str | None = None, verify: bool = True) -> Engine:
+        """The engine saved in a folder, with the algorithm it was saved with unless another is named.
+
+        An index is mapped, not read: processes that load one folder share its memory, and what each changes
+        stays its own. The folder must not be changed in place meanwhile; saving there again does no harm.
+        Without `verify`, checksums are not looked at, which is quicker. Another algorithm takes the
+        subscriptions over one by one.
+        """
+        saved = persistence.load(Path(path), algorithm, verify=verify)
+        engine = cls(saved.algorithm, saved.schema, limits=saved.limits, **saved.options)
+        engine._matcher, engine._identities = saved.matcher, saved.identities
+        engine._owners, engine._validity = saved.owners, saved.validity
         return engine
 
     def _admit(
@@ -210,23 +214,23 @@ class Engine:
         return admit(rows, self._identities, self.schema, self.limits, replace=replace, progress=progress)
 
     def _take_in(self, admission: Admission) -> None:
-        replaced = [id for id in admission.ids if id in self._identities]
-        incoming = admission.incoming
-        self._remove(replaced)
+        if admission.replaces:
+            known = self._identities.slots_of(admission.ids)
+            replaced = known[known >= 0]
+            self._identities.release(replaced)
+            self._forget(replaced)
         slots = self._identities.admit(admission.ids)
-        self._matcher.add(slots, incoming)
-        for slot, owner, validity in zip(slots.tolist(), admission.owners, admission.validity, strict=True):
-            if owner is not None:
-                self._owners[slot] = owner
-            if not validity.is_always:
-                self._validity[slot] = validity
+        self._matcher.add(slots, admission.incoming)
+        self._owners.update((int(slots[at]), owner) for at, owner in admission.owners.items())
+        self._validity.update((int(slots[at]), validity) for at, validity in admission.validity.items())
 
-    def _remove(self, ids: list[SubscriptionId]) -> None:
-        slots = self._identities.dismiss(ids)
+    def _forget(self, slots: Slots) -> None:
+        """Drop all that is known of subscriptions but their ids."""
         self._matcher.remove(slots)
-        for slot in slots.tolist():
-            self._owners.pop(slot, None)
-            self._validity.pop(slot, None)
+        for known in (self._owners, self._validity):
+            if known:
+                for slot in slots.tolist():
+                    known.pop(slot, None)
 
     def _valid(self, slots: Slots, at: datetime | None) -> np.ndarray:
         """Which of the slots are valid at this time, as a mask."""

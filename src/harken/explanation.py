@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from harken.language import to_text
 from harken.language.printer import name_text, value_text
+from harken.matching.contract import AccessPath
 from harken.model.evaluation import Truth, truth
 from harken.model.events import FlatEvent
 from harken.model.expressions import And, Constant, Expression, Not, Or, children
@@ -52,11 +53,15 @@ class Explanation:
     matches: bool
     root: Part
     notes: tuple[str, ...] = ()
+    access: tuple[str, ...] = ()
+    """How an event finds the subscription, clause by clause, where an index is used."""
 
     def __str__(self) -> str:
         verdict = "matches" if self.matches else "does not match"
         head = f"{self.subscription!r} {verdict}"
-        return "\n".join([head, *self.root.lines("  "), *(f"  note: {note}" for note in self.notes)])
+        notes = [f"  note: {note}" for note in self.notes]
+        paths = [f"  found through: {path}" for path in self.access]
+        return "\n".join([head, *self.root.lines("  "), *notes, *paths])
 
     def to_dict(self) -> dict[str, object]:
         """The explanation as plain data, for JSON."""
@@ -65,11 +70,18 @@ class Explanation:
             "matches": self.matches,
             "expression": self.root.to_dict(),
             "notes": list(self.notes),
+            "access": list(self.access),
         }
 
 
-def explain(subscription: Subscription, event: FlatEvent, moment: datetime, limits: Limits) -> Explanation:
-    """The explanation of one subscription for one flat event at one moment."""
+def explain(
+    subscription: Subscription,
+    event: FlatEvent,
+    moment: datetime,
+    limits: Limits,
+    paths: Sequence[AccessPath] = (),
+) -> Explanation:
+    """The explanation of one subscription, which is found by these paths, for one flat event at one moment."""
     root = _part(subscription.expression, event)
     validity = subscription.validity
     valid_now = validity.holds_at(moment)
@@ -81,7 +93,16 @@ def explain(subscription: Subscription, event: FlatEvent, moment: datetime, limi
         notes.append("this expression is true for every event")
     if not valid_now:
         notes.append(f"not valid at this time: valid from {validity.valid_from} until {validity.valid_until}")
-    return Explanation(subscription.id, root.truth is True and valid_now, root, tuple(notes))
+    matches = root.truth is True and valid_now
+    return Explanation(subscription.id, matches, root, tuple(notes), tuple(map(_path_text, paths)))
+
+
+def _path_text(path: AccessPath) -> str:
+    others = "alone" if not path.neighbours else f"with {path.neighbours:,} other clauses"
+    if path.neighbours == 1:
+        others = "with one other clause"
+    every = isinstance(path.condition, Constant)
+    return f"{'every event' if every else to_text(path.condition)}, {others}"
 
 
 def _part(node: Expression, event: FlatEvent) -> Part:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from harken.compiler import Reject, Texts, compile_texts, read_expression
@@ -17,7 +19,7 @@ from harken.matching.identity import Identities
 from harken.model.expressions import Expression, check_schema
 from harken.model.limits import Limits
 from harken.model.schema import Schema
-from harken.model.subscriptions import ALWAYS, Subscription, SubscriptionId, Validity
+from harken.model.subscriptions import Subscription, SubscriptionId, Validity
 from harken.normal.compiled import conform, is_compiled
 from harken.normal.decompiled import expressions_of
 from harken.normal.validation import compiled_faults
@@ -28,18 +30,25 @@ SubscriptionSource: TypeAlias = (
     | Iterable[Subscription | Mapping[str, object] | tuple[SubscriptionId, str | Expression]]
 )
 
+Rows: TypeAlias = npt.NDArray[np.int64]
+
 COLUMNS = ("id", "expression", "owner", "valid_from", "valid_until")
 
 
 @dataclass(slots=True)
 class Admission:
-    """Subscriptions that may be added, columnwise, and the rows that may not."""
+    """Subscriptions that may be added, columnwise, and the rows that may not.
 
-    ids: list[SubscriptionId]
-    owners: Sequence[str | None]
-    validity: Sequence[Validity]
+    `ids` is an Arrow array, of distinct ids. Owners and bounds are by place in it, where there are any.
+    """
+
+    ids: pa.Array
+    owners: dict[int, str]
+    validity: dict[int, Validity]
     incoming: Incoming
     rejects: list[Reject]
+    replaces: bool
+    """Whether some of the ids may be registered, and what is registered under them gives way."""
 
 
 def admit(
@@ -58,78 +67,121 @@ def admit(
         return _admit_compiled(conform(source), registered, schema, limits, replace)
     texts = _texts_of_table(source) if isinstance(source, pa.Table) else _texts_of_rows(source)
     compilation = compile_texts(texts, schema=schema, limits=limits, progress=progress)
-    ids = compilation.table.column("id").to_pylist()
+    ids, rows = _joined(compilation.table.column("id")), compilation.rows
     kept, clashes = _without_clashes(ids, registered, replace)
-    rows = compilation.rows
-    rejects = compilation.rejects + [Reject(int(rows[at]), ids[at], error) for at, error in clashes]
-    taken = rows[kept].tolist()
-    table = compilation.table if len(kept) == len(ids) else compilation.table.take(pa.array(kept, pa.int64()))
-    incoming = Incoming(partial(_parsed, texts, taken, limits), lambda: table)
-    return Admission(
-        [ids[at] for at in kept],
-        [None] * len(taken) if texts.owners is None else [texts.owners[row] for row in taken],
-        [texts.validity(row) for row in taken],
-        incoming,
-        sorted(rejects, key=lambda reject: reject.row),
-    )
-
-
-def _parsed(texts: Texts, rows: list[int], limits: Limits) -> list[Expression]:
-    return [read_expression(texts.expressions[row], None, limits) for row in rows]
-
-
-def _without_clashes(
-    ids: list[SubscriptionId], registered: Identities, replace: bool
-) -> tuple[list[int], list[tuple[int, HarkenError]]]:
-    """Which rows may keep their id; with `replace`, of several rows with one id the last."""
-    clashes: list[tuple[int, HarkenError]] = []
-    kept: dict[SubscriptionId, int] = {}
-    for at, id in enumerate(ids):
-        try:
-            registered.check_like_others(id)
-            if not replace and (id in kept or id in registered):
-                raise DuplicateSubscriptionError(id)
-        except SubscriptionError as error:
-            clashes.append((at, error))
-        else:
-            kept[id] = at
-    return sorted(kept.values()), clashes
+    rejects = compilation.rejects + [Reject(int(rows[at]), ids[at].as_py(), error) for at, error in clashes]
+    table = _taken(compilation.table, kept)
+    incoming = Incoming(partial(_parsed, texts, rows[kept], limits), lambda: table)
+    return _admission(table, incoming, rejects, replace)
 
 
 def _admit_compiled(
     table: pa.Table, registered: Identities, schema: Schema | None, limits: Limits, replace: bool
 ) -> Admission:
-    ids = table.column("id").to_pylist()
+    ids = _joined(table.column("id"))
     faults = compiled_faults(table, limits)
-    rejects = [Reject(row, ids[row], error) for row, error in faults.items()]
-    sound = [row for row in range(len(ids)) if row not in faults]
-    kept, clashes = _without_clashes([ids[row] for row in sound], registered, replace)
-    rejects += [Reject(sound[at], ids[sound[at]], error) for at, error in clashes]
-    kept = [sound[at] for at in kept]
+    sound = np.delete(np.arange(len(ids)), list(faults))
+    kept, clashes = _without_clashes(ids.take(pa.array(sound)) if faults else ids, registered, replace)
+    faults |= {int(sound[at]): error for at, error in clashes}
+    rejects = [Reject(row, ids[row].as_py(), error) for row, error in faults.items()]
+    rows = sound[kept]
     if schema is not None:
-        kept = _fitting(table, kept, schema, rejects)
-    taken = table if len(kept) == len(ids) else table.take(pa.array(kept, pa.int64()))
-    bounds = zip(taken.column("valid_from").to_pylist(), taken.column("valid_until").to_pylist(), strict=True)
-    return Admission(
-        [ids[at] for at in kept],
-        taken.column("owner").to_pylist(),
-        [ALWAYS if start is None and end is None else Validity(start, end) for start, end in bounds],
-        Incoming(partial(expressions_of, taken), lambda: taken),
-        sorted(rejects, key=lambda reject: reject.row),
-    )
+        rows = _fitting(table, rows, schema, rejects)
+    taken = _taken(table, rows)
+    return _admission(taken, Incoming(partial(expressions_of, taken), lambda: taken), rejects, replace)
 
 
-def _fitting(table: pa.Table, rows: list[int], schema: Schema, rejects: list[Reject]) -> list[int]:
+def _admission(table: pa.Table, incoming: Incoming, rejects: list[Reject], replace: bool) -> Admission:
+    """What is to be known of the rows of a compiled table, all of which may be added."""
+    rejects = sorted(rejects, key=lambda reject: reject.row)
+    return Admission(_joined(table.column("id")), _owners(table), _validity(table), incoming, rejects, replace)
+
+
+def _owners(table: pa.Table) -> dict[int, str]:
+    owners = table.column("owner")
+    if owners.null_count == len(owners):
+        return {}
+    return dict(zip(np.flatnonzero(_known(owners)).tolist(), owners.drop_null().to_pylist(), strict=True))
+
+
+def _validity(table: pa.Table) -> dict[int, Validity]:
+    starts, ends = table.column("valid_from"), table.column("valid_until")
+    if starts.null_count == ends.null_count == table.num_rows:
+        return {}
+    bounded = _known(starts) | _known(ends)
+    bounds = (column.filter(pa.array(bounded)).to_pylist() for column in (starts, ends))
+    rows = np.flatnonzero(bounded).tolist()
+    return {row: Validity(start, end) for row, start, end in zip(rows, *bounds, strict=True)}
+
+
+def _known(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    return np.asarray(column.is_valid().to_numpy(), np.bool_)
+
+
+def _parsed(texts: Texts, rows: Rows, limits: Limits) -> list[Expression]:
+    return [read_expression(texts.expressions[row], None, limits) for row in rows.tolist()]
+
+
+def _joined(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _taken(table: pa.Table, rows: Rows) -> pa.Table:
+    """These rows, ascending, of a table: often it is all of them."""
+    return table if len(rows) == table.num_rows else table.take(pa.array(rows))
+
+
+def _without_clashes(
+    ids: pa.Array, registered: Identities, replace: bool
+) -> tuple[Rows, list[tuple[int, HarkenError]]]:
+    """Which rows may keep their id; with `replace`, of several rows with one id the last."""
+    if not registered.accepts(ids.type):
+        return np.zeros(0, np.int64), [(at, registered.unlike(id)) for at, id in enumerate(ids.to_pylist())]
+    kept = _one_of_each(ids, last=replace)
+    if not replace and len(registered):
+        kept = kept[registered.slots_of(ids)[kept] < 0]
+    if replace or len(kept) == len(ids):
+        return kept, []
+    refused = np.delete(np.arange(len(ids)), kept).tolist()
+    return kept, [(at, DuplicateSubscriptionError(ids[at].as_py())) for at in refused]
+
+
+def _one_of_each(ids: pa.Array, *, last: bool) -> Rows:
+    """The first or the last row of each id, ascending."""
+    rows = np.arange(len(ids))
+    if not _repeat(ids):
+        return rows
+    codes = ids.dictionary_encode().indices.to_numpy()
+    chosen = np.zeros(codes.max() + 1, np.int64)
+    # Where a code comes several times, the row that is written last stays.
+    if last:
+        chosen[codes] = rows
+    else:
+        chosen[codes[::-1]] = rows[::-1]
+    return np.sort(chosen)
+
+
+def _repeat(ids: pa.Array) -> bool:
+    """Whether an id comes twice."""
+    if len(ids) < 2:
+        return False
+    if not pa.types.is_integer(ids.type):
+        return len(ids.unique()) < len(ids)
+    ascending = np.sort(ids.to_numpy())  # takes a tenth of what hashing does
+    return bool((ascending[1:] == ascending[:-1]).any())
+
+
+def _fitting(table: pa.Table, rows: Rows, schema: Schema, rejects: list[Reject]) -> Rows:
     """The rows whose predicates fit the schema; the others join the rejects."""
     fitting = []
-    for row, expression in zip(rows, expressions_of(table.take(pa.array(rows, pa.int64()))), strict=True):
+    for row, expression in zip(rows.tolist(), expressions_of(_taken(table, rows)), strict=True):
         try:
             check_schema(expression, schema)
         except ExpressionError as error:
             rejects.append(Reject(row, table.column("id")[row].as_py(), error))
         else:
             fitting.append(row)
-    return fitting
+    return np.array(fitting, np.int64)
 
 
 def _texts_of_table(table: pa.Table) -> Texts:

@@ -52,6 +52,24 @@ def tight(function: Callable[Parameters, Result]) -> Callable[Parameters, Result
     return cast("Callable[Parameters, Result]", compiled)
 
 
+def part(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Compile a part of tight kernels, for those to call only: it is built into each of them.
+
+    A call would hand on every array of the structures it takes, which for a short part is most of the work.
+    """
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the environment
+        return np.errstate(over="ignore")(function)
+    compiled = numba.njit(  # type: ignore[call-overload]
+        nogil=True,
+        error_model="numpy",
+        forceinline=True,
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+        _nrt=False,
+    )(function)
+    return cast("Callable[Parameters, Result]", compiled)
+
+
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile a function that works on flat arrays and numbers only."""
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the environment

@@ -63,6 +63,33 @@ def test_a_target_is_reached_by_the_median():
     assert Figure("f", "/s", (1.0,)).reached is None
 
 
+@pytest.mark.parametrize(
+    ("figure", "said"),
+    [
+        (Figure("f", "us", (4.0,), target=5, lower_is_better=True), "at most 5: reached"),
+        (Figure("f", "us", (6.0,), target=5, lower_is_better=True), "at most 5: missed"),
+        (Figure("f", "/s", (6.0,), target=5), "at least 5: reached"),
+    ],
+)
+def test_a_report_says_which_way_a_target_points(figure, said):
+    result = Result("A title", {}, [figure])
+    written = report.to_dict("some", Bench(), result)
+    assert said in report.markdown(written, result, None)
+    assert written["figures"][0]["lower_is_better"] is figure.lower_is_better
+
+
+def test_a_soak_lasts_as_long_as_is_asked(tmp_path):
+    done = run("bench", "soak", "--minutes", "0.02", "--out", str(tmp_path))
+    assert done.status == 0, done.err
+    said = json.loads((tmp_path / "soak.json").read_text())
+    assert said["conditions"]["minutes"] == "0.02"
+    assert (tmp_path / "soak.png").exists()
+
+
+def test_a_soak_of_no_time_is_refused():
+    assert run("bench", "soak", "--minutes", "0").status == 2
+
+
 def test_a_report_has_tables_the_papers_words_and_a_picture(tmp_path):
     plot = Plot("x", "y", (Curve("one", (1.0, 2.0), (3.0, 4.0)),), log_x=True)
     result = Result("A title", {"size": 3}, [Figure("f", "/s", (1.0, 2.0))], [Ratio("r", (2.0,))], plot, "17 ms")

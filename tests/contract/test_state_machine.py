@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -68,6 +71,12 @@ def machine_for(algorithm: str) -> type[RuleBasedStateMachine]:
         def replace(self, id, expression):
             self.engine.subscribe(id, expression, replace=True)
             self.model[id] = expression
+
+        @rule()
+        def save_and_load(self):
+            with tempfile.TemporaryDirectory() as folder:
+                self.engine.save(Path(folder) / "engine")
+                self.engine = Engine.load(Path(folder) / "engine")
 
         @rule(event=happenings())
         def match(self, event):

@@ -84,6 +84,7 @@ def test_an_explanation_is_data_for_programs():
             ],
         },
         "notes": [],
+        "access": [],
     }
 
 
@@ -137,3 +138,29 @@ def test_an_event_or_id_that_cannot_be_explained_is_an_error():
         engine.explain({}, "b")
     with pytest.raises(EventError):
         engine.explain({"x": []}, "a")
+
+
+@pytest.mark.parametrize(
+    ("expression", "told"),
+    [
+        ("x = 1 AND y > 2", "x = 1, alone"),
+        ("y > 2", "y > 2, alone"),
+        ("y != 2", "y IS NOT NULL, alone"),
+        ("y IS NULL", "every event, alone"),
+    ],
+)
+def test_an_index_tells_by_which_access_path_an_event_finds_a_subscription(expression, told):
+    engine = Engine("dynamic")
+    engine.subscribe("a", expression)
+    explanation = engine.explain({"x": 1}, "a")
+    assert list(explanation.access) == [told]
+    assert f"  found through: {told}" in str(explanation).split("\n")
+
+
+def test_the_access_path_tells_how_many_others_stand_there():
+    engine = Engine("propagation")
+    engine.subscribe_many([(number, f"x = 1 AND y != {number}") for number in range(3)])
+    engine.subscribe(99, "x = 2 AND y != 4 OR w = 3")
+    engine.subscribe(100, "x = 2 AND y != 5")
+    assert engine.explain({}, 0).access == ("x = 1, with 2 other clauses",)
+    assert sorted(engine.explain({}, 99).access) == ["w = 3, alone", "x = 2, with one other clause"]

@@ -286,6 +286,42 @@ def test_a_text_that_was_tampered_with_is_found(tmp_path):
         Engine.load(tmp_path / "engine")
 
 
+def test_a_folder_of_the_first_version_is_still_read(engine, saved):
+    def as_it_was(manifest):
+        manifest["version"] = 1
+        for later in ("options", "form"):
+            del manifest[later]
+
+    edit_manifest(as_it_was)(saved)
+    assert seen(Engine.load(saved)) == seen(engine)
+
+
+def test_without_verifying_a_sound_folder_is_the_same(engine, saved):
+    assert seen(Engine.load(saved, verify=False)) == seen(engine)
+
+
+@pytest.mark.kernel
+def test_expressions_are_saved_as_texts_and_an_index_as_it_is(engine, saved, tmp_path):
+    assert json.loads((saved / "manifest.json").read_text())["form"] == "texts"
+    index = Engine.load(saved, algorithm="propagation")
+    index.save(tmp_path / "index")
+    assert json.loads((tmp_path / "index" / "manifest.json").read_text())["form"] == "index"
+    assert not (tmp_path / "index" / "subscriptions.parquet").exists()
+    event = {"x": 0.5, "name": "it's x"}
+    assert Engine.load(tmp_path / "index").match(event, at=NOON) == engine.match(event, at=NOON)
+
+
+@pytest.mark.kernel
+def test_auto_saves_a_few_as_texts_with_its_options(tmp_path):
+    engine = Engine(small=3)
+    engine.subscribe_many((at, f"x = {at}") for at in range(3))
+    engine.save(tmp_path / "engine")
+    loaded = Engine.load(tmp_path / "engine")
+    assert loaded.algorithm == "reference"
+    loaded.subscribe(3, "x = 3")
+    assert loaded.algorithm == "dynamic"
+
+
 def test_an_algorithm_that_is_not_there_is_named(saved):
     edit_manifest(lambda manifest: manifest.update(algorithm="quantum"))(saved)
     with pytest.raises(UnknownAlgorithmError, match="no algorithm 'quantum'"):

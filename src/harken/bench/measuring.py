@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 Scale = Literal["small", "full"]
+Picked = TypeVar("Picked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class Figure:
             "median": self.median,
             "samples": list(self.samples),
             "target": self.target,
+            "lower_is_better": self.lower_is_better,
             "reached": self.reached,
         }
 
@@ -142,6 +144,13 @@ class NoProgress:
         yield lambda done: None
 
 
+def timed(work: Callable[[], object]) -> float:
+    """How many seconds some work takes."""
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
 @dataclass(frozen=True, slots=True)
 class Bench:
     """How to run an experiment: how large, how often, and who watches."""
@@ -150,10 +159,16 @@ class Bench:
     repeats: int = 3
     seed: int = 20_001
     progress: Progress = field(default_factory=NoProgress)
+    minutes: float | None = None
+    """How long to go on, for what has no end of its own; None leaves it to the scale."""
 
-    def pick(self, small: int, full: int) -> int:
-        """A size by scale."""
+    def pick(self, small: Picked, full: Picked) -> Picked:
+        """A size, or sizes, by scale."""
         return small if self.scale == "small" else full
+
+    def target(self, asked: float) -> float | None:
+        """What was asked for, at the scale it was asked for."""
+        return self.pick(None, asked)
 
     def in_turns(
         self, contenders: Mapping[str, Callable[[], object]], label: str = "measuring"
@@ -163,8 +178,6 @@ class Bench:
         with self.progress.step(label, self.repeats * len(contenders)) as done:
             for turn in range(self.repeats):
                 for at, (name, work) in enumerate(contenders.items()):
-                    begin = time.perf_counter()
-                    work()
-                    seconds[name].append(time.perf_counter() - begin)
+                    seconds[name].append(timed(work))
                     done(turn * len(contenders) + at + 1)
         return {name: tuple(samples) for name, samples in seconds.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -81,8 +82,7 @@ def _figure_table(result: Result) -> list[str]:
     rows = ["| figure | median | low | high | unit | target |", "|---|---:|---:|---:|---|---|"]
     for each in result.figures:
         low, high = short(min(each.samples)), short(max(each.samples))
-        target = _target(each.target, each.reached)
-        rows.append(f"| {each.name} | {short(each.median)} | {low} | {high} | {each.unit} | {target} |")
+        rows.append(f"| {each.name} | {short(each.median)} | {low} | {high} | {each.unit} | {_target(each)} |")
     return [*rows, ""]
 
 
@@ -92,15 +92,16 @@ def _ratio_table(result: Result) -> list[str]:
     rows = ["| ratio | median | low | high | verdict | target |", "|---|---:|---:|---:|---|---|"]
     for each in result.ratios:
         low, high = short(min(each.samples)), short(max(each.samples))
-        target = _target(each.target, each.reached)
-        rows.append(f"| {each.name} | {short(each.median)} | {low} | {high} | {each.verdict} | {target} |")
+        rows.append(f"| {each.name} | {short(each.median)} | {low} | {high} | {each.verdict} | {_target(each)} |")
     return [*rows, ""]
 
 
-def _target(target: float | None, reached: bool | None) -> str:
-    if target is None:
+def _target(measured: Figure | Ratio) -> str:
+    if measured.target is None:
         return ""
-    return f"{short(target)}: {'reached' if reached else 'missed'}"
+    most = isinstance(measured, Figure) and measured.lower_is_better
+    verdict = "reached" if measured.reached else "missed"
+    return f"at {'most' if most else 'least'} {short(measured.target)}: {verdict}"
 
 
 def short(number: float) -> str:
@@ -127,7 +128,7 @@ def show(console: Console, name: str, report: dict[str, object], result: Result)
     for each in lines:
         numbers = (short(each.median), short(min(each.samples)), short(max(each.samples)))
         unit = each.unit if isinstance(each, Figure) else f"x, {each.verdict}"
-        table.add_row(each.name, *numbers, unit, _target(each.target, each.reached))
+        table.add_row(each.name, *numbers, unit, _target(each))
     console.print(table)
     for note in result.notes:
         console.print(f"  {note}", style="dim")
@@ -142,14 +143,16 @@ def draw(plot: Plot, title: str, path: Path) -> None:
     mpl.use("agg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(figsize=(8, 5), layout="constrained")
+    few = len(plot.curves) <= 10
+    figure, axes = pyplot.subplots(figsize=(8, 5 if few else 6), layout="constrained")
+    axes.set_prop_cycle(color=mpl.colormaps["tab10"](range(10)) if few else mpl.colormaps["tab20"](range(20)))
     for curve in plot.curves:
-        axes.plot(curve.x, curve.y, marker="o", label=curve.label)
-    axes.set(xlabel=plot.x_label, ylabel=plot.y_label, title=title)
+        axes.plot(curve.x, curve.y, marker=".", label=curve.label)
+    axes.set(xlabel=plot.x_label, ylabel=plot.y_label, title=textwrap.fill(title, 72))
     if plot.log_x:
         axes.set_xscale("log")
     axes.set_yscale("log") if plot.log_y else axes.set_ylim(bottom=0)
     axes.grid(visible=True, alpha=0.3)
-    axes.legend()
+    figure.legend(loc="outside lower center", ncols=3, fontsize="small")  # beside the curves, never on top of them
     figure.savefig(path, dpi=120)
     pyplot.close(figure)

@@ -45,12 +45,16 @@ def bench(
         ScaleName, typer.Option(help="small: under a minute; full: as in the papers.")
     ] = ScaleName.SMALL,
     repeats: Annotated[int, typer.Option(min=1, help="How often each contender is measured.")] = 3,
+    minutes: Annotated[
+        float | None,
+        typer.Option(min=0.01, help="How long soak goes on (small: 0.2, full: 60); others ignore it."),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for JSON, Markdown and plots.")] = Path("bench-results"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Measure, side by side in one run, with repeats.
 
-    Example: harken bench compile --scale full --repeats 5
+    Examples: harken bench compile --scale full --repeats 5; harken bench soak --minutes 60
     """
     from harken.bench import experiments, report
     from harken.bench.measuring import Bench
@@ -65,7 +69,7 @@ def bench(
     runs = {name: experiments.load(name) for name in names}
     for name, run in runs.items():
         with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
-            settings = Bench(scale.value, repeats, progress=_Bars(progress))
+            settings = Bench(scale.value, repeats, progress=_Bars(progress), minutes=minutes)
             result = run(settings)
         said = report.to_dict(name, settings, result)
         written = report.write(out, name, said, result)

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from functools import partial
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
-from harken.matching.contract import Incoming, Matcher, Pairs, Slots, Stats
+from harken.matching.contract import AccessPath, Incoming, Matcher, Pairs, Saveable, Slots, Stats
 from harken.matching.events import EventBatch
 from harken.matching.reference import ReferenceMatcher
+from harken.matching.saving import State
 from harken.model.events import FlatEvent
 from harken.model.expressions import Expression
-from harken.model.limits import Limits
-from harken.normal.compiled import CompiledBuilder
-from harken.normal.form import normalise
+
+if TYPE_CHECKING:
+    from harken.matching.dynamic import DynamicMatcher
 
 SMALL = 1_000
 """Up to so many subscriptions, evaluating each is quicker than loading the kernels."""
-
-
-_UNBOUNDED = Limits(max_clauses=2**31, max_work=2**62)
-"""The engine has held the expressions to its own limits."""
 
 
 class AutoMatcher:
@@ -51,13 +47,10 @@ class AutoMatcher:
         self._matcher.add(slots, incoming)
 
     def _move_into_index(self, few: ReferenceMatcher, slots: set[int]) -> None:
-        from harken.matching.dynamic import DynamicMatcher  # loads the kernels
-
-        index = DynamicMatcher()
+        index = _new_index()
         known = sorted(slots)
         if known:
-            expressions = [few.expression(slot) for slot in known]
-            index.add(np.array(known, np.int64), Incoming(lambda: expressions, partial(_compiled, expressions)))
+            index.add(np.array(known, np.int64), Incoming.of([few.expression(slot) for slot in known]))
         self._matcher, self._few = index, None
         self._slots.clear()
 
@@ -83,13 +76,28 @@ class AutoMatcher:
         """As the algorithm in use knows it."""
         return self._matcher.expression(slot)
 
+    def access(self, slot: int) -> Sequence[AccessPath]:
+        """As the algorithm in use says."""
+        return self._matcher.access(slot)
+
     def stats(self) -> Stats:
         """Those of the algorithm in use."""
         return self._matcher.stats()
 
+    def state(self) -> State | None:
+        """That of the index, under its name; none without one."""
+        matcher = self._matcher
+        state = matcher.state() if isinstance(matcher, Saveable) else None
+        return None if state is None else State.of_parts({self.picked: state})
 
-def _compiled(expressions: list[Expression]) -> pa.Table:
-    builder = CompiledBuilder()
-    for at, expression in enumerate(expressions):
-        builder.add(at, normalise(expression, _UNBOUNDED))
-    return builder.finish()
+    def restore(self, state: State) -> None:
+        """Have an index, however few subscriptions there are now."""
+        index = _new_index()
+        index.restore(state.part("dynamic"))
+        self._matcher, self._few = index, None
+
+
+def _new_index() -> DynamicMatcher:
+    from harken.matching.dynamic import DynamicMatcher  # loads the kernels
+
+    return DynamicMatcher()

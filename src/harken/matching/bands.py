@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -15,6 +17,7 @@ from harken.matching.kernels.layout import (
     LEVELS,
     LOWEST,
 )
+from harken.matching.saving import State
 from harken.model.values import Value
 
 OUTGROWN = 4
@@ -58,6 +61,21 @@ class Bands:
         self._cuts[number] = cuts
         self._predicates[number] = predicates
         self.relabel(dimension)
+
+    def state(self) -> State:
+        """The bands by dimension. Their cuts are known by their labels."""
+        predicates = np.array(self._predicates, np.int64)
+        return State({}, {"dimensions": self.dimensions, "first": self.first, "predicates": predicates})
+
+    def restore(self, state: State, dimensions: Sequence[Dimension]) -> None:
+        """Become what others were. The dimensions have their labels already."""
+        self.dimensions, self.first = state.array("dimensions", np.int32), state.array("first", np.int64)
+        self._predicates = state.array("predicates", np.int64).tolist()
+        for number, dimension in enumerate(self.dimensions.tolist()):
+            constants = {label: constant for constant, label, _ in dimensions[dimension].order.held()}
+            firsts = self.first[number * (BANDS - 1) : (number + 1) * (BANDS - 1)]
+            self._cuts.append([constants[label] for label in firsts.tolist() if label <= HIGHEST])
+            self._number[dimension] = number
 
     def relabel(self, dimension: Dimension) -> None:
         """Find out at which labels a dimension's bands begin; nothing to do without bands."""

@@ -30,16 +30,18 @@ from harken.matching.kernels.layout import (
 )
 from harken.matching.kernels.placing import (
     FREE_CLASSES,
+    cluster_sizes,
     copy_compact,
     lines_in_use,
     place_clauses,
     take_out,
 )
+from harken.matching.saving import State
 
 SMALLEST = 1_024 * LINE
 
 WASTE = 1.6
-"""Clusters are laid anew when they take so many times the room they need."""
+"""How many times the room that clusters need they may take, unless something else is asked for."""
 
 
 class ClusterStore:
@@ -107,8 +109,47 @@ class ClusterStore:
             self._spare,
         )
 
+    def state(self) -> State:
+        """All that is in use, as it lies. Room to grow is made anew where it is wanted."""
+        spare = self._spare
+        arrays = {
+            "words": self.words[: int(self.free[0]) * LINE],
+            "directory": self.directory[: self._end],
+            "free": self.free,
+            "block_of": self.block_of.values,
+            "shared_block": self._shared_block.values[: spare[END_SHARED]],
+            "shared_head": self._shared_head.values[: spare[END_SHARED]],
+            "nodes": self._nodes[: spare[END_NODE]],
+            "spare": spare,
+            "size": self._size.values,
+            **self.tables()._asdict(),
+        }
+        return State({"schemas": self.schemas}, arrays)
+
+    def restore(self, state: State) -> None:
+        """Hold what another store held. Only an empty one can."""
+        self.words, self.directory = state.array("words", np.uint32), state.array("directory", np.uint32)
+        self._end = len(self.directory)
+        self.free, self._spare = state.array("free", np.int64), state.array("spare", np.int64)
+        self.block_of = GrowingArray.of(state.array("block_of", np.uint32))
+        self._shared_block = GrowingArray.of(state.array("shared_block", np.uint32))
+        self._shared_head = GrowingArray.of(state.array("shared_head", np.int32))
+        self._nodes = state.array("nodes", np.int32, 2)
+        self.schemas = [tuple(schema) for schema in state.fact("schemas")]
+        self._size = GrowingArray.of(state.array("size", np.int64))
+        self._base = GrowingArray.of(state.array("base", np.int64))
+        self._first = GrowingArray.of(state.array("first", np.int32))
+        self._dimension = GrowingArray.of(state.array("dimension", np.int32))
+        self._stride = GrowingArray.of(state.array("stride", np.int64))
+        self._radix = GrowingArray.of(state.array("radix", np.int64))
+        self._closed = GrowingArray.of(state.array("closed", np.bool_))
+        self._population = GrowingArray.of(state.array("population", np.int64))
+
     def add_key_table(self, dimensions: tuple[int, ...], radixes: tuple[int, ...]) -> int:
-        """A table whose keys are equalities on these dimensions, for codes below the radixes; its number."""
+        """A table whose keys are equalities on these dimensions, for codes below the radixes; its number.
+
+        Keys that differ in the first dimension only lie side by side, those that differ in the last far apart.
+        """
         table = self._closed_table(len(dimensions))
         if table is None:
             for _ in dimensions:
@@ -123,7 +164,7 @@ class ClusterStore:
             self._stride.values[at] = places
             self._radix.values[at] = radix
             places *= radix
-        self.schemas[table] = dimensions
+        self.schemas[table] = tuple(sorted(dimensions))
         self._closed.values[table] = False
         self._widen(table, places)
         return table
@@ -182,21 +223,36 @@ class ClusterStore:
         base, size = int(self._base.values[table]), int(self._size.values[table])
         return base + np.flatnonzero(self.directory[base : base + size])
 
-    def radixes(self, table: int) -> tuple[int, ...]:
+    def entries_at(self, table: int, key: int) -> int:
+        """How many clauses stand under an access path."""
+        return int(cluster_sizes(self.blocks(), np.array([self._base.values[table] + key])).sum())
+
+    def table_stats(self, table: int) -> dict[str, object]:
+        """What a table holds: clauses, clusters, and the sizes of those."""
+        sizes = cluster_sizes(self.blocks(), self.used_places(table))
+        sizes = sizes[sizes > 0]
+        return {
+            "population": int(self._population.values[table]),
+            "clusters": len(sizes),
+            "mean_cluster": float(sizes.mean()) if len(sizes) else 0.0,
+            "largest_cluster": int(sizes.max(initial=0)),
+        }
+
+    def radixes(self, table: int) -> dict[int, int]:
         """The codes a key table has places for, by dimension: those below."""
-        first, end = self._first.values[table], self._first.values[table + 1]
-        return tuple(self._radix.values[first:end].tolist())
+        keyed = slice(self._first.values[table], self._first.values[table + 1])
+        return dict(zip(self._dimension.values[keyed].tolist(), self._radix.values[keyed].tolist(), strict=True))
 
     def close_key_table(self, table: int) -> None:
         """Let no clause enter a key table and no event look there; its clauses can still be moved."""
         self._closed.values[table] = True
         self.schemas[table] = ()
 
-    def compact(self) -> None:
-        """Lay the clusters side by side if much room lies idle between them. Linear in their size."""
+    def compact(self, waste: float = WASTE) -> None:
+        """Lay the clusters side by side if they take so many times the room they need. Linear in their size."""
         blocks, used = self.blocks(), int(self.free[0])
         needed = lines_in_use(blocks) + 1
-        if needed * WASTE > used:
+        if needed * waste > used:
             return
         words = np.zeros((needed + needed // 8) * LINE, np.uint32)
         end = copy_compact(blocks, words)

@@ -11,22 +11,37 @@ no trace; saving and loading neither; removing one subscription never disturbs a
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property
-from typing import Protocol, TypeAlias
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from harken.matching.events import EventBatch
+from harken.matching.saving import State
 from harken.model.events import FlatEvent
 from harken.model.expressions import Expression
+from harken.model.limits import Limits
+from harken.normal.compiled import CompiledBuilder
+from harken.normal.form import normalise
 
 Slots: TypeAlias = npt.NDArray[np.int64]
 Pairs: TypeAlias = tuple[npt.NDArray[np.int64], Slots]
 """Matches of a batch: the event's row and the subscription's slot, pair by pair, events ascending."""
 
 Stats: TypeAlias = Mapping[str, object]
+
+_UNBOUNDED = Limits(max_clauses=2**31, max_work=2**62)
+
+
+@dataclass(frozen=True, slots=True)
+class AccessPath:
+    """How events find a clause: what must hold of one for the clause to be looked at, and with how many others."""
+
+    condition: Expression
+    neighbours: int
 
 
 class Incoming:
@@ -39,6 +54,11 @@ class Incoming:
         self._make_expressions = expressions
         self._make_compiled = compiled
 
+    @classmethod
+    def of(cls, expressions: Sequence[Expression]) -> Incoming:
+        """Subscriptions known by their expressions, which have been held to all limits before."""
+        return cls(lambda: expressions, partial(_compiled, expressions))
+
     @cached_property
     def expressions(self) -> Sequence[Expression]:
         """The expression trees, as written where they were written."""
@@ -48,6 +68,13 @@ class Incoming:
     def compiled(self) -> pa.Table:
         """The table described in docs/compiled-form.md."""
         return self._make_compiled()
+
+
+def _compiled(expressions: Sequence[Expression]) -> pa.Table:
+    builder = CompiledBuilder()
+    for at, expression in enumerate(expressions):
+        builder.add(at, normalise(expression, _UNBOUNDED))
+    return builder.finish()
 
 
 class Matcher(Protocol):
@@ -72,5 +99,19 @@ class Matcher(Protocol):
     def expression(self, slot: int) -> Expression:
         """What the subscription of this slot asks for, as it is known here."""
 
+    def access(self, slot: int) -> Sequence[AccessPath]:
+        """How events find the clauses of this slot's subscription; none if all are looked at for every event."""
+
     def stats(self) -> Stats:
         """What the algorithm holds and has done, for people to read."""
+
+
+@runtime_checkable
+class Saveable(Protocol):
+    """A matcher that can be saved as it is. Others are saved, and all are exchanged, through expressions."""
+
+    def state(self) -> State | None:
+        """All that it holds, or None while its expressions say that well enough."""
+
+    def restore(self, state: State) -> None:
+        """Hold what another one held, made with the same options, when it gave its state. Only if empty."""

@@ -18,7 +18,13 @@ from harken.jit import tight
 from harken.matching.kernels.prefetch import prefetch
 
 _WORDS, _READS = 1 << 22, 1 << 16
-_LEAST, _MOST = 4.0, 32.0
+_NEAR = 1 << 16
+"""Words that the clusters of a check lie within, so that it waits for no memory."""
+
+_FEW, _MANY = 4, 16
+"""Entries of a cluster, on average, when checks are measured."""
+
+_LEAST, _MOST = 2.0, 32.0
 """Bounds on the ratio of the two costs, for machines too busy to be measured."""
 
 
@@ -49,13 +55,27 @@ def _looked_up(words: npt.NDArray[np.uint32], order: npt.NDArray[np.int64]) -> i
 
 
 @tight
-def _checked(words: npt.NDArray[np.uint32], truth: npt.NDArray[np.uint8]) -> int:
-    """A scan of predicate words, most of them false."""
-    total = 0
-    for word in words:
-        if truth[word & np.uint32(1023)] != 0:
-            total += 1
-    return total
+def _checked(
+    words: npt.NDArray[np.uint32],
+    order: npt.NDArray[np.int64],
+    truth: npt.NDArray[np.uint8],
+    survivors: npt.NDArray[np.int64],
+    mean: int,
+) -> int:
+    """Scans of clusters of about that size, most predicates of which are false; survivors are listed."""
+    count = 0
+    for start in order:
+        first = start & (_NEAR - 1)
+        last = first + 1 + start % (2 * mean - 1)
+        alive = 0
+        for word in words[first:last]:
+            alive += truth[word & np.uint32(1023)]
+        if alive > 0:
+            for at in range(first, last):
+                if truth[words[at] & np.uint32(1023)] != 0:
+                    survivors[count & 1023] = at
+                    count += 1
+    return count
 
 
 @cache
@@ -64,17 +84,22 @@ def calibrated() -> Costs:
     chance = np.random.default_rng(1)
     words = chance.integers(0, _WORDS, _WORDS, dtype=np.uint32)
     order = chance.integers(0, _WORDS, _READS)
+    survivors = np.zeros(1024, np.int64)
     truth = (chance.random(1024) < 1 / 35).astype(np.uint8)
-    return Costs(
-        _fastest(lambda: _looked_up(words, order)) / len(order),
-        _fastest(lambda: _checked(words[: 1 << 18], truth)) / (1 << 18),
+    opened = _fastest(lambda: _looked_up(words, order)) / len(order)
+    few, many = (
+        _fastest(lambda mean=mean: _checked(words, order, truth, survivors, mean)) / len(order)  # type: ignore[misc]
+        for mean in (_FEW, _MANY)
     )
+    check = max(0.1, (many - few) / (_MANY - _FEW))
+    # What a cluster costs however few entries it has belongs to its lookup.
+    return Costs(opened + max(0.0, few - _FEW * check), check)
 
 
 def _fastest(work: Callable[[], object]) -> float:
     """Nanoseconds of processor time, the best of several tries; the first compiles."""
     tries = []
-    for _ in range(8):
+    for _ in range(32):
         begin = time.process_time_ns()
         work()
         tries.append(time.process_time_ns() - begin)

@@ -6,10 +6,17 @@ Where predicates ask for order, it also becomes a **label** (see ordering.py).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 
-from harken.matching.ordering import Order
+import numpy as np
+import pyarrow as pa
+
+from harken.matching.ordering import Held, Order
+from harken.matching.rows import listed, operand_columns, operands_of
+from harken.matching.saving import State
 from harken.model.values import EventValue, Kind, Value, compare
+from harken.normal.operators import constant_of, operand_of
 
 
 class Dimension:
@@ -56,11 +63,76 @@ class Dimension:
         self.version += 1
         return code
 
+    def held(self) -> list[Held]:
+        """The constants in use, with their codes."""
+        return [(constant, code, self._uses[code]) for constant, code in self.codes.items()]
+
+    def restore(self, held: Sequence[Held]) -> None:
+        """Hold the constants that another dimension held. Only one without any can."""
+        size = 1 + max((code for _, code, _ in held), default=0)
+        self.constants, self._uses = [None] * size, [0] * size
+        for constant, code, uses in held:
+            self.codes[constant] = code
+            self.constants[code], self._uses[code] = constant, uses
+        self._free = [code for code in range(1, size) if self.constants[code] is None]
+        self.version += 1
+
     def code_of(self, value: EventValue) -> int:
         """The code of a value of this kind: which constant it equals, or 0."""
         if isinstance(value, Decimal):
             value = _as_constant(value)
         return self.codes.get(value, 0)  # type: ignore[arg-type]  # decimals that equal no constant are no key
+
+
+def state_of(dimensions: Sequence[Dimension]) -> State:
+    """All that dimensions know, each under its number."""
+    about = {
+        "attribute": pa.array([each.attribute for each in dimensions], pa.string()),
+        "kind": pa.array([each.kind and each.kind.value for each in dimensions], pa.string()),
+        "epoch": pa.array([each.order.epoch for each in dimensions], pa.int64()),
+    }
+    tables = {
+        "dimensions": pa.table(about),
+        "codes": _constant_table([each.held() for each in dimensions]),
+        "labels": _constant_table([each.order.held() for each in dimensions]),
+    }
+    return State({}, {}, tables)
+
+
+def dimensions_of(state: State) -> list[Dimension]:
+    """Dimensions that know the same."""
+    about = state.table("dimensions")
+    kinds = [None if kind is None else Kind(kind) for kind in listed(about.column("kind"))]
+    made = [Dimension(at, name, kinds[at]) for at, name in enumerate(listed(about.column("attribute")))]
+    codes, labels = (_held_in(state.table(name), len(made)) for name in ("codes", "labels"))
+    for dimension, epoch in zip(made, listed(about.column("epoch")), strict=True):
+        dimension.restore(codes[dimension.number])
+        dimension.order.restore(labels[dimension.number], epoch)
+    return made
+
+
+def _constant_table(by_dimension: Sequence[Sequence[Held]]) -> pa.Table:
+    held = [each for of_dimension in by_dimension for each in of_dimension]
+    dimension = np.repeat(np.arange(len(by_dimension)), [len(each) for each in by_dimension])
+    return pa.table(
+        {
+            "dimension": pa.array(dimension, pa.int64()),
+            **operand_columns([operand_of(constant) for constant, _, _ in held]),
+            "is": pa.array([integer for _, integer, _ in held], pa.int64()),
+            "uses": pa.array([uses for _, _, uses in held], pa.int64()),
+        }
+    )
+
+
+def _held_in(table: pa.Table, dimensions: int) -> list[list[Held]]:
+    by_dimension: list[list[Held]] = [[] for _ in range(dimensions)]
+    columns = (listed(table.column(name)) for name in ("dimension", "is", "uses"))
+    for operand, number, integer, uses in zip(operands_of(table), *columns, strict=True):
+        constant = constant_of(operand)
+        if constant is None:
+            raise ValueError(f"a constant is {operand}")
+        by_dimension[number].append((constant, integer, uses))
+    return by_dimension
 
 
 def _as_constant(value: Decimal) -> int | float | Decimal:

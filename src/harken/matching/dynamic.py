@@ -6,19 +6,16 @@ serves all sizes: a table is made when the checks it saves are worth its lookup,
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import numpy.typing as npt
 
-from harken.matching.cluster_matcher import EAGER_LIMIT, ClusterMatcher
+from harken.matching.cluster_matcher import EAGER_LIMIT
 from harken.matching.contract import Incoming, Slots, Stats
 from harken.matching.cost import calibrated
 from harken.matching.kernels.layout import FIRST_KEY_TABLE, PREDICATE_TABLE
 from harken.matching.kernels.maintaining import saved_by, tally_savings
-
-MOST_PLACES = 1 << 22
-"""Keys that one table may have."""
+from harken.matching.keyed_matcher import KeyedMatcher, Schema
+from harken.matching.saving import State
 
 MOST_TABLES = 256
 
@@ -28,11 +25,8 @@ MOST_DIMENSIONS = 256
 SAMPLED_CLUSTERS = 2_000
 """Clusters of a table that are looked at to see what it saves."""
 
-_SPARE = 1
-"""Codes that a table is prepared for, beyond those there are: more would spread its keys over more memory."""
 
-
-class DynamicMatcher(ClusterMatcher):
+class DynamicMatcher(KeyedMatcher):
     """Clusters under multi-attribute keys that follow the subscriptions.
 
     `margin` is how many times its lookup a new table has to save; `patience` how many subscriptions at least
@@ -57,7 +51,6 @@ class DynamicMatcher(ClusterMatcher):
         self._moves = 0
         self._made = 0
         self._dropped = 0
-        self._benefits: npt.NDArray[np.float64] = np.zeros(0)
 
     def add(self, slots: Slots, incoming: Incoming) -> None:
         """Insert under the best access paths there are; now and then see whether others would pay."""
@@ -78,6 +71,18 @@ class DynamicMatcher(ClusterMatcher):
             "clauses_moved": self._moves,
         }
 
+    def state(self) -> State:
+        """As every cluster matcher, and what maintenance has done."""
+        tallies = {"changes": self._changes, "moves": self._moves, "made": self._made, "dropped": self._dropped}
+        return super().state().with_facts(adapt=self.adapt, **tallies)
+
+    def restore(self, state: State) -> None:
+        """As every cluster matcher; the tallies go on."""
+        super().restore(state)
+        self.adapt = bool(state.fact("adapt"))
+        self._changes, self._moves = int(state.fact("changes")), int(state.fact("moves"))
+        self._made, self._dropped = int(state.fact("made")), int(state.fact("dropped"))
+
     def _maintain(self, changes: int) -> None:
         self._changes += changes
         if self.adapt and self._changes >= max(self._patience, self._slots // 10):
@@ -93,19 +98,18 @@ class DynamicMatcher(ClusterMatcher):
             wanted = self._best_schemas(self._margin * worth)
             if not wanted:
                 break
-            for schema in wanted:
-                self._store.add_key_table(schema, self._radixes(schema))
-                self._made += 1
+            self._add_tables(wanted)
+            self._made += len(wanted)
             self._moves += self._redistribute(self._places())
         self._store.compact()
-        self._index = None
+        self._changed()
 
     def _places(self) -> npt.NDArray[np.int64]:
         """The directory entries in use of all tables that stand under equalities."""
         tables = [PREDICATE_TABLE, *range(FIRST_KEY_TABLE, len(self._store.schemas))]
         return np.concatenate([self._store.used_places(each) for each in tables])
 
-    def _best_schemas(self, least: float) -> list[tuple[int, ...]]:
+    def _best_schemas(self, least: float) -> list[Schema]:
         """New schemas that save at least so many checks: the best, and others nearly as good beside it."""
         tables, considered = self._store.tables(), self._considered()
         column = np.full(max(1, len(self._predicates.dimensions)), -1, np.int32)
@@ -113,50 +117,42 @@ class DynamicMatcher(ClusterMatcher):
         savings = np.zeros((len(tables.base) + len(considered), max(1, len(considered))))
         arrays, blocks = self._predicates.arrays(), self._store.blocks()
         tally_savings(arrays, tables, blocks, self._estimated(), self._places(), column, savings)
-        found: dict[tuple[int, ...], float] = {}
-        for row, at in np.argwhere(savings > least).tolist():
+        found: dict[Schema, float] = {}
+        for row, at in np.argwhere(savings > 0).tolist():
             known = self._store.schemas[row] if row < len(tables.base) else (considered[row - len(tables.base)],)
-            schema = self._extended(known, considered[at])
-            if schema is not None:
+            schema = tuple(sorted((*known, considered[at])))
+            if schema not in self._store.schemas and self._is_possible(schema):
                 found[schema] = found.get(schema, 0.0) + savings[row, at]
-        best = max(found.values(), default=0.0)
+        paying = {schema: saved for schema, saved in found.items() if saved > least * self._looked_up(schema)}
+        best = max(paying.values(), default=0.0)
         # Clauses counted for one schema may move for another: taking only the nearly best errs little.
-        ranked = sorted(found.items(), key=lambda each: -each[1])
+        ranked = sorted(paying.items(), key=lambda each: -each[1])
         return [schema for schema, saved in ranked if saved > 0.7 * best][:8]
+
+    def _looked_up(self, schema: Schema) -> float:
+        """The chance that an event has a key of a schema: only then does the table cost it a lookup."""
+        return float(np.prod(self._estimated().presence[list(schema)]))
 
     def _considered(self) -> list[int]:
         """The dimensions with the most equalities: others would not pay, however many there are."""
         counts = self._predicates.equality_counts()
         return sorted(map(int, np.argsort(-counts, kind="stable")[:MOST_DIMENSIONS]))
 
-    def _extended(self, known: tuple[int, ...], dimension: int) -> tuple[int, ...] | None:
-        schema = tuple(sorted((*known, dimension)))
-        places = math.prod(self._radixes(schema))
-        return None if schema in self._store.schemas or places > MOST_PLACES else schema
-
-    def _sizes(self, schema: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(len(self._predicates.dimensions[number].constants) for number in schema)
-
-    def _radixes(self, schema: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(size + _SPARE for size in self._sizes(schema))
-
     def _drop_idle(self, least: float) -> None:
         """Drop tables that save fewer checks than that, compared with the next best access paths.
 
         Tables that constants have outgrown go too; if they still pay, they come back larger.
         """
-        self._benefits = self._table_benefits()
-        for table in range(len(self._store.schemas) - 1, FIRST_KEY_TABLE - 1, -1):
-            schema = self._store.schemas[table]
-            if not schema:
-                continue
-            sizes = zip(self._sizes(schema), self._store.radixes(table), strict=True)
-            outgrown = any(size > radix for size, radix in sizes)
-            if outgrown or self._benefits[table] <= least:
+        benefits = self._table_benefits()
+        for table in self._key_tables():
+            enough = least * self._looked_up(self._store.schemas[table])
+            if not self._has_room(table) or benefits[table] <= enough:
                 places = self._store.used_places(table)
                 self._store.close_key_table(table)
                 self._moves += self._redistribute(places)
                 self._dropped += 1
+            else:
+                self._benefits[self._store.schemas[table]] = float(benefits[table])
 
     def _table_benefits(self) -> npt.NDArray[np.float64]:
         """The checks per event that each key table saves, from a sample of its clusters."""
@@ -165,9 +161,7 @@ class DynamicMatcher(ClusterMatcher):
         for table in range(FIRST_KEY_TABLE, len(store.schemas)):
             places = store.used_places(table)
             step = 1 + len(places) // SAMPLED_CLUSTERS
-            saved = saved_by(
-                self._predicates.arrays(), store.tables(), store.blocks(), self._estimated(), table, places[::step],
-                clause,
-            )  # fmt: skip
+            arrays, chances = self._predicates.arrays(), self._estimated()
+            saved = saved_by(arrays, store.tables(), store.blocks(), chances, table, places[::step], clause)
             benefits[table] = saved * step
         return benefits

@@ -16,8 +16,9 @@ from harken.matching.kernels.encoding import codes_by_place, codes_by_search
 from harken.matching.kernels.layout import MISSING, UNLISTED, Events
 from harken.matching.ordering import INTEGER_KINDS
 from harken.matching.predicates import PredicateTable
+from harken.matching.reading import RowReader
 from harken.model.events import FlatEvent
-from harken.model.values import EventValue, Kind, Type, kind_of
+from harken.model.values import EventValue, Kind, Type
 from harken.normal.operators import CALENDAR, operand_of
 
 BLOCK = 4_096
@@ -43,30 +44,29 @@ class Encoder:
         self._ordered = predicates.ordered
         self._label_column = np.full(max(1, len(predicates.dimensions)), -1, np.int32)
         self._label_column[self._ordered] = np.arange(len(self._ordered))
+        self.reader = RowReader(predicates, self._label_column)
 
-    def one(self, event: FlatEvent) -> Events:
-        """One event."""
-        return self._from_rows([event])
-
-    def blocks(self, batch: EventBatch) -> Iterator[tuple[int, Events]]:
+    def blocks(self, batch: EventBatch, size: int = BLOCK) -> Iterator[tuple[int, Events]]:
         """A batch, block by block, each with the row it begins at."""
         if batch.flat_rows is not None:
-            for start in range(0, len(batch), BLOCK):
-                yield start, self._from_rows(batch.flat_rows[start : start + BLOCK])
+            for start in range(0, len(batch), size):
+                yield start, self._from_rows(batch.flat_rows[start : start + size])
             return
         columns = {name: batch.columns[name] for name in batch.columns if name in self._predicates.by_attribute}
-        for start in range(0, len(batch), BLOCK):
-            count = min(BLOCK, len(batch) - start)
+        for start in range(0, len(batch), size):
+            count = min(size, len(batch) - start)
             slices = {name: column.slice(start, count) for name, column in columns.items()}
             yield start, self._from_columns(slices, start, count)
 
-    def _empty(self, count: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    def empty(self, count: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+        """Codes and labels of so many events without any value."""
         codes = np.full((count, len(self._predicates.dimensions)), MISSING, np.int32)
         return codes, np.zeros((count, max(1, len(self._ordered))), np.int64)
 
-    def _events(
+    def events(
         self, code: npt.NDArray[np.int32], label: npt.NDArray[np.int64], also: list[tuple[int, int]]
     ) -> Events:
+        """Events of these codes and labels; `also` are pairs of a row and a predicate that holds there."""
         also.sort()
         counts = np.bincount([row for row, _ in also], minlength=len(code)) if also else np.zeros(len(code))
         first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -74,41 +74,16 @@ class Encoder:
         return Events(code, label, self._label_column, first, numbers)
 
     def _from_rows(self, rows: list[FlatEvent]) -> Events:
-        code, label = self._empty(len(rows))
+        code, label = self.empty(len(rows))
         also: list[tuple[int, int]] = []
-        by_attribute = self._predicates.by_attribute
         for row, event in enumerate(rows):
-            for name, value in event.items():
-                of_attribute = by_attribute.get(name)
-                if of_attribute is None:
-                    continue
-                dimension = of_attribute.get(kind_of(value))
-                if dimension is not None:
-                    code[row, dimension.number] = dimension.code_of(value)
-                    self._see_value(row, dimension, value, label, also)
-                anything = of_attribute.get(None)
-                if anything is not None:
-                    code[row, anything.number] = UNLISTED
-                    self._see_value(row, anything, value, label, also)
-        return self._events(code, label, also)
-
-    def _see_value(
-        self,
-        row: int,
-        dimension: Dimension,
-        value: EventValue,
-        label: npt.NDArray[np.int64],
-        also: list[tuple[int, int]],
-    ) -> None:
-        column = self._label_column[dimension.number]
-        if column >= 0:
-            label[row, column] = dimension.order.label_of(value)
-        for number, test in self._predicates.tests_of(dimension.number).items():
-            if test(value):
-                also.append((row, number))
+            others: list[int] = []
+            self.reader.read(event, memoryview(code[row]), memoryview(label[row]), others)
+            also.extend((row, number) for number in others)
+        return self.events(code, label, also)
 
     def _from_columns(self, columns: dict[str, pa.ChunkedArray], start: int, count: int) -> Events:
-        code, label = self._empty(count)
+        code, label = self.empty(count)
         also: list[tuple[int, int]] = []
         for name, chunks in columns.items():
             if pa.types.is_null(chunks.type):
@@ -126,7 +101,7 @@ class Encoder:
                 anything = of_attribute[None]
                 code[values.valid_rows(), anything.number] = UNLISTED
                 self._see_tests(anything, values, also)
-        return self._events(code, label, also)
+        return self.events(code, label, also)
 
     def _encode(
         self,

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from harken.errors import EventError
-from harken.model.events import Event, FlatEvent, flatten
+from harken.model.events import Event, FlatEvent, flatten, is_flat
 from harken.model.schema import Schema
 from harken.model.values import Box, EventValue, Point, Type, checked_value
 
@@ -64,6 +64,8 @@ def checked_event(
     event: Event, mentioned: Collection[str], schema: Schema | None, row: int | None = None
 ) -> FlatEvent:
     """One event flattened and checked: values that nobody asks for may be anything."""
+    if schema is None and is_flat(event):
+        return event  # type: ignore[return-value]  # flat, as just seen
     try:
         flat, faults = flatten(event)
         for name, fault in faults.items():

@@ -20,6 +20,13 @@ class GrowingArray(Generic[Scalar]):
         self._room: npt.NDArray[Scalar] = np.full(max(size, 16), fill, dtype)
         self._size = size
 
+    @classmethod
+    def of(cls, values: npt.NDArray[Scalar], fill: int | float = 0) -> GrowingArray[Scalar]:
+        """These values, not copied until the array grows."""
+        array = cls(values.dtype.type, fill)
+        array._room, array._size = values, len(values)
+        return array
+
     def __len__(self) -> int:
         return self._size
 

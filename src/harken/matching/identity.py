@@ -1,73 +1,339 @@
-"""Subscription ids and the small integers (slots) that stand for them inside an engine."""
+"""Subscription ids and the small integers (slots) that stand for them inside an engine.
+
+Many ids are an Arrow array of int64 or string, as they stand in a table of subscriptions; many slots are a numpy
+array. Of integers by the million, no Python object is kept or made.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import random
+import sys
+from array import array
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from harken.errors import SubscriptionError, UnknownSubscriptionError
+from harken.errors import DuplicateSubscriptionError, SubscriptionError, UnknownSubscriptionError
 from harken.matching.contract import Slots
+from harken.matching.saving import State
 from harken.model.subscriptions import SubscriptionId
+from harken.model.values import INT_MAX, INT_MIN
+
+FEW = 1_000
+"""Up to so many ids, a dictionary is quicker than loading the kernels."""
+
+PORTION = 1_000
+"""Ids that become Python objects at a time, and ids whose sizes are taken for those of all."""
+
+SHORT = 8
+"""Fewer ids are looked up one by one sooner than they become an Arrow array."""
+
+NONE = -1
+"""In place of a slot: there is no such id."""
 
 
 class Identities:
-    """A two-way map between ids and slots. Slots of removed ids are used again."""
+    """A two-way map between ids, all integers or all strings, and slots. Slots of removed ids are used again.
 
-    def __init__(self) -> None:
-        self._slots: dict[SubscriptionId, int] = {}
-        self._ids: list[SubscriptionId | None] = []
-        self._free: list[int] = []
+    More than `few` integers take at most 16 bytes each. Any number of threads may look up at once while none
+    admits or dismisses.
+    """
+
+    def __init__(self, few: int = FEW) -> None:
+        self._few = few
+        self._start_anew()
+
+    def _start_anew(self) -> None:
+        self._held: _PlainIds | _IntegerIds = _PlainIds()
+        self._slots = 0
+        self._free = array("I")
 
     def __len__(self) -> int:
-        return len(self._slots)
+        return self._slots - len(self._free)
 
     def __contains__(self, id: object) -> bool:
-        return id in self._slots and not isinstance(id, bool | float)
+        return self._found(id) != NONE
 
     def __iter__(self) -> Iterator[SubscriptionId]:
-        return iter(self._slots)
+        """All ids there are now, whatever is admitted or dismissed before the last has been asked for."""
+        ids = self.id_array(self.slots())
+        for start in range(0, len(ids), PORTION):
+            yield from ids[start : start + PORTION].to_pylist()
 
     @property
     def arrow_type(self) -> pa.DataType:
         """How Arrow holds the ids: int64 or string (also while there are none)."""
-        first = next(iter(self._slots), "")
-        return pa.int64() if isinstance(first, int) else pa.string()
+        return self._held.arrow_type
 
-    def check_like_others(self, id: SubscriptionId) -> None:
-        """Refuse an integer among strings, or a string among integers."""
-        if self._slots and isinstance(id, int) is not pa.types.is_integer(self.arrow_type):
-            wanted = "integers" if isinstance(id, str) else "strings"
-            raise SubscriptionError(f"the id {id!r} is not like the ids of this engine, which are {wanted}")
+    @property
+    def nbytes(self) -> int:
+        """Bytes taken, room to spare included."""
+        return self._held.nbytes + sys.getsizeof(self._free)
+
+    def slots(self) -> Slots:
+        """All slots in use, ascending."""
+        in_use = np.ones(self._slots, np.bool_)
+        in_use[np.array(self._free, np.int64)] = False
+        return np.flatnonzero(in_use)
+
+    def state(self) -> State:
+        """The ids in the order of their slots, and the slots that are free."""
+        ids, free = self.id_array(self.slots()), np.array(self._free, np.uint32)
+        if pa.types.is_integer(ids.type):
+            return State({}, {"free": free, "ids": ids.to_numpy()})
+        return State({}, {"free": free}, {"ids": pa.table({"id": ids})})
+
+    def restore(self, state: State) -> None:
+        """Hold the ids that others held, under the same slots. Only if empty."""
+        is_string = "ids" in state.tables
+        ids = _joined(state.table("ids").column("id")) if is_string else pa.array(state.array("ids", np.int64))
+        free = state.array("free", np.uint32)
+        self._slots = len(ids) + len(free)
+        self._free = array("I", free.tobytes())
+        if not is_string and len(ids) > self._few:
+            self._flatten()
+        self._held.put(ids, self.slots())
+
+    def accepts(self, id_type: pa.DataType) -> bool:
+        """Whether ids of this Arrow type may join: the first may be of either, all others are like them."""
+        return not len(self) or id_type == self.arrow_type
+
+    def unlike(self, id: SubscriptionId) -> SubscriptionError:
+        """What to say of an integer among strings, or a string among integers."""
+        wanted = "integers" if isinstance(id, str) else "strings"
+        return SubscriptionError(f"the id {id!r} is not like the ids of this engine, which are {wanted}")
 
     def slot(self, id: SubscriptionId) -> int:
         """The slot of an id."""
-        if id not in self:
+        slot = self._found(id)
+        if slot == NONE:
             raise UnknownSubscriptionError(id)
-        return self._slots[id]
+        return slot
 
-    def admit(self, ids: Sequence[SubscriptionId]) -> Slots:
-        """Give each new id a slot."""
-        slots = [self._free.pop() if self._free else self._next() for _ in ids]
-        for id, slot in zip(ids, slots, strict=True):
-            self._slots[id] = slot
-            self._ids[slot] = id
-        return np.array(slots, np.int64)
+    def slots_of(self, ids: pa.Array) -> Slots:
+        """The slot of each id, or -1. None of the ids is null."""
+        if not len(self) or ids.type != self.arrow_type:
+            return np.full(len(ids), NONE, np.int64)
+        return self._held.slots_of(ids)
+
+    def admit(self, ids: pa.Array) -> Slots:
+        """Give each id a slot; none, if one of them has a slot already or comes twice."""
+        if not len(ids):
+            return np.zeros(0, np.int64)
+        if pa.types.is_integer(ids.type) and len(self) + len(ids) > self._few:
+            self._flatten()
+        reused = min(len(ids), len(self._free))
+        slots = np.arange(self._slots - reused, self._slots - reused + len(ids))
+        slots[:reused] = self._free[len(self._free) - reused :]
+        try:
+            self._held.put(ids, slots)
+        except DuplicateSubscriptionError:
+            if not len(self):
+                self._start_anew()  # the next to come may be strings
+            raise
+        del self._free[len(self._free) - reused :]
+        self._slots += len(ids) - reused
+        return slots
 
     def dismiss(self, ids: Iterable[SubscriptionId]) -> Slots:
-        """Take the slots of ids back."""
-        slots = [self._slots.pop(id) for id in ids]
-        for slot in slots:
-            self._ids[slot] = None
-        self._free.extend(slots)
-        return np.array(slots, np.int64)
+        """Take the slots of ids back; none, if one of the ids has no slot. An id that comes twice counts once.
+
+        Arrow columns, and numpy arrays of integers, cost no Python object for each id.
+        """
+        slots = _distinct(self._slots_in_use(_batch(ids)))
+        self.release(slots)
+        return slots
+
+    def release(self, slots: Slots) -> None:
+        """Take back distinct slots, all of them in use."""
+        self._held.drop(slots)
+        self._free.frombytes(slots.astype(np.uint32).tobytes())
+        if not len(self):
+            self._start_anew()
 
     def ids(self, slots: Slots) -> list[SubscriptionId]:
         """The ids of slots."""
-        names = self._ids
-        return [names[slot] for slot in slots.tolist()]
+        return self._held.ids(slots)
 
-    def _next(self) -> int:
-        self._ids.append(None)
-        return len(self._ids) - 1
+    def id_array(self, slots: Slots) -> pa.Array:
+        """The ids of slots, as Arrow holds them."""
+        return self._held.id_array(slots)
+
+    def _found(self, id: object) -> int:
+        """The slot of what may be an id. True and 1.0 are none, though Python holds them equal to 1."""
+        if isinstance(id, str) or (isinstance(id, int | np.integer) and not isinstance(id, bool)):
+            return self._held.slot_of(id)
+        return NONE
+
+    def _slots_in_use(self, ids: pa.Array | list[SubscriptionId]) -> Slots:
+        if isinstance(ids, list):
+            return np.array([self.slot(id) for id in ids], np.int64)
+        slots = self.slots_of(ids)
+        if len(slots) and slots.min() == NONE:
+            raise UnknownSubscriptionError(ids[int(slots.argmin())].as_py())
+        return slots
+
+    def _flatten(self) -> None:
+        """Hold integers flat from now on, under the slots they have."""
+        if isinstance(self._held, _PlainIds):
+            ids, slots = self._held.pairs()
+            self._held = _IntegerIds()
+            self._held.put(ids, slots)
+
+
+class _PlainIds:
+    """A dictionary and a list: for strings, and for a few integers."""
+
+    def __init__(self) -> None:
+        self._slots: dict[SubscriptionId, int] = {}
+        self._ids: list[SubscriptionId] = []  # what stands at slots that are not in use means nothing
+        self.arrow_type = pa.string()
+
+    @property
+    def nbytes(self) -> int:
+        some = list(islice(self._slots.items(), PORTION))
+        objects = sum(sys.getsizeof(id) + sys.getsizeof(slot) for id, slot in some)
+        return (
+            sys.getsizeof(self._slots) + sys.getsizeof(self._ids) + objects * len(self._slots) // max(len(some), 1)
+        )
+
+    def slot_of(self, id: SubscriptionId | np.integer) -> int:
+        return self._slots.get(id, NONE)  # type: ignore[arg-type]  # numpy's integers are found like Python's
+
+    def slots_of(self, ids: pa.Array) -> Slots:
+        return np.array([self._slots.get(id, NONE) for id in ids.to_pylist()], np.int64)
+
+    def put(self, ids: pa.Array, slots: Slots) -> None:
+        added: dict[SubscriptionId, int] = {}
+        for id, slot in zip(ids.to_pylist(), slots.tolist(), strict=True):
+            if id in self._slots or id in added:
+                raise DuplicateSubscriptionError(id)
+            added[id] = slot
+        self._slots |= added
+        self._ids += [""] * (int(slots.max(initial=-1)) + 1 - len(self._ids))
+        for id, slot in added.items():
+            self._ids[slot] = id
+        self.arrow_type = ids.type
+
+    def drop(self, slots: Slots) -> None:
+        for slot in slots.tolist():
+            del self._slots[self._ids[slot]]
+            self._ids[slot] = ""
+
+    def pairs(self) -> tuple[pa.Array, Slots]:
+        return pa.array(list(self._slots), self.arrow_type), np.array(list(self._slots.values()), np.int64)
+
+    def ids(self, slots: Slots) -> list[SubscriptionId]:
+        ids = self._ids
+        return [ids[slot] for slot in slots.tolist()]
+
+    def id_array(self, slots: Slots) -> pa.Array:
+        return pa.array(self.ids(slots), self.arrow_type)
+
+
+class _IntegerIds:
+    """Integers in one flat array by slot, and a hash table from them to slots (kernels/identifying.py)."""
+
+    arrow_type = pa.int64()
+
+    def __init__(self) -> None:
+        from harken.matching.kernels import identifying  # loads numba
+
+        self._kernels = identifying
+        self._seed = np.uint64(random.getrandbits(64))
+        self._ids = np.zeros(16, np.uint64)
+        self._places = np.zeros(32, np.uint32)
+
+    @property
+    def nbytes(self) -> int:
+        return self._ids.nbytes + self._places.nbytes
+
+    def slot_of(self, id: SubscriptionId | np.integer) -> int:
+        if isinstance(id, str) or not INT_MIN <= id <= INT_MAX:
+            return NONE
+        return int(self._kernels.find(self._places, self._ids, self._seed, np.uint64(int(id) % 2**64)))
+
+    def slots_of(self, ids: pa.Array) -> Slots:
+        slots = np.empty(len(ids), np.int64)
+        self._kernels.find_many(self._places, self._ids, self._seed, _unsigned(ids), slots)
+        return slots
+
+    def put(self, ids: pa.Array, slots: Slots) -> None:
+        self._make_room(int(slots.max(initial=-1)) + 1)
+        done = self._kernels.insert(self._places, self._ids, self._seed, _unsigned(ids), slots)
+        if done < len(slots):
+            self._kernels.take_out(self._places, self._ids, self._seed, slots[:done])
+            raise DuplicateSubscriptionError(ids[done].as_py())
+
+    def drop(self, slots: Slots) -> None:
+        self._kernels.take_out(self._places, self._ids, self._seed, slots)
+
+    def ids(self, slots: Slots) -> list[SubscriptionId]:
+        return self._ids[slots].view(np.int64).tolist()  # type: ignore[no-any-return]
+
+    def id_array(self, slots: Slots) -> pa.Array:
+        return pa.array(self._ids[slots].view(np.int64))
+
+    def _make_room(self, slots: int) -> None:
+        """Room for so many slots; four of five places may be taken. Growing by little keeps memory small."""
+        room, places = len(self._ids), len(self._places)
+        if slots > room:
+            ids = np.zeros(max(slots, room + room // 8), np.uint64)
+            ids[:room] = self._ids
+            self._ids = ids
+        if 5 * slots > 4 * places:
+            larger = np.zeros(max(slots + slots // 4 + 1, places + places * 3 // 8), np.uint32)
+            self._kernels.move(self._places, self._ids, self._seed, larger)
+            self._places = larger
+
+
+def _unsigned(ids: pa.Array) -> npt.NDArray[np.uint64]:
+    """Integers for kernels: the same bits, copied, as kernels would be compiled again for what is read-only."""
+    return np.array(ids.to_numpy(zero_copy_only=False), np.int64).view(np.uint64)
+
+
+def _distinct(slots: Slots) -> Slots:
+    """Each slot once, ascending. numpy's `unique` hashes, which takes far longer than sorting."""
+    if len(slots) < 2:
+        return slots
+    ascending = np.sort(slots)
+    repeated = ascending[1:] == ascending[:-1]
+    return np.delete(ascending, np.flatnonzero(repeated)) if repeated.any() else ascending
+
+
+def _batch(ids: Iterable[SubscriptionId]) -> pa.Array | list[SubscriptionId]:
+    """Ids as Arrow holds them; if they are few or not all alike, a list to be looked at one by one."""
+    if isinstance(ids, pa.Array | pa.ChunkedArray):
+        return _conformed(ids)
+    if isinstance(ids, np.ndarray) and ids.ndim == 1 and ids.dtype.kind in "iu":
+        return _conformed(pa.array(ids))
+    listed = list(ids)
+    if len(listed) < SHORT or set(map(type, listed)) not in ({int}, {str}):
+        return listed
+    try:
+        return pa.array(listed)
+    except (OverflowError, UnicodeEncodeError):  # more than 64 bits, or half a character
+        return listed
+
+
+def _conformed(ids: pa.Array | pa.ChunkedArray) -> pa.Array | list[SubscriptionId]:
+    if isinstance(ids, pa.ChunkedArray):
+        ids = _joined(ids)
+    if pa.types.is_dictionary(ids.type):
+        ids = ids.dictionary_decode()
+    is_string = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    try:
+        if pa.types.is_integer(ids.type) and not ids.null_count:
+            return ids.cast(pa.int64())
+        if any(test(ids.type) for test in is_string) and not ids.null_count:
+            return ids.cast(pa.string())
+    except pa.ArrowInvalid:  # more than 63 bits
+        pass
+    return ids.to_pylist()
+
+
+def _joined(ids: pa.ChunkedArray) -> pa.Array:
+    return ids.chunk(0) if ids.num_chunks == 1 else ids.combine_chunks()

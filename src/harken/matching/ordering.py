@@ -8,7 +8,10 @@ of integers.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from functools import cmp_to_key
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +27,12 @@ SPACING = 1 << 20
 """Between neighbours at first."""
 
 Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+
+Held: TypeAlias = tuple[Value, int, int]
+"""A constant, its code or label, and how many predicates use it."""
+
+
+_comparable = cmp_to_key(compare)
 
 
 class Order:
@@ -41,6 +50,17 @@ class Order:
 
     def __len__(self) -> int:
         return len(self._sorted)
+
+    def held(self) -> list[Held]:
+        """The constants, ascending, with their labels; some that nobody uses may still be among them."""
+        return [(constant, self._labels[constant], self._uses.get(constant, 0)) for constant in self._sorted]
+
+    def restore(self, held: Sequence[Held], epoch: int) -> None:
+        """Hold the constants that another order held. Only one without any can."""
+        self.epoch = epoch
+        self._sorted = [constant for constant, _, _ in held]
+        self._labels = {constant: label for constant, label, _ in held}
+        self._uses = {constant: uses for constant, _, uses in held if uses}
 
     def hold(self, constant: Value) -> None:
         """One more predicate compares with a constant. It gets its label from `settle`."""
@@ -111,17 +131,16 @@ class Order:
 
     def label_of(self, value: EventValue) -> int:
         """The label of any value of this kind."""
-        low, high = 0, len(self._sorted)
-        while low < high:
-            middle = (low + high) // 2
-            if compare(self._sorted[middle], value) < 0:
-                low = middle + 1
-            else:
-                high = middle
-        if low == len(self._sorted):
-            return self._labels[self._sorted[-1]] + 1 if low else 0
-        label = self._labels[self._sorted[low]]
-        return label if compare(self._sorted[low], value) == 0 else label - 1
+        # Decimals meet floats in a way of their own; all other values compare as Python compares them.
+        if isinstance(value, Decimal):
+            place = bisect_left(self._sorted, _comparable(value), key=_comparable)
+        else:
+            place = bisect_left(self._sorted, value)
+        if place == len(self._sorted):
+            return self._labels[self._sorted[-1]] + 1 if place else 0
+        constant = self._sorted[place]
+        label = self._labels[constant]
+        return label if compare(constant, value) == 0 else label - 1
 
     def labels_of_numbers(self, values: Numbers) -> npt.NDArray[np.int64] | None:
         """The labels of many numbers at once; None where they do not compare with the constants exactly."""

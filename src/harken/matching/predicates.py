@@ -11,9 +11,10 @@ from collections.abc import Callable, Collection, Iterator
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from harken.matching.bands import Bands
-from harken.matching.dimensions import Dimension
+from harken.matching.dimensions import Dimension, dimensions_of, state_of
 from harken.matching.growing import GrowingArray
 from harken.matching.kernels.layout import (
     DIFFERENT,
@@ -29,13 +30,13 @@ from harken.matching.kernels.layout import (
     UNKNOWN,
     Predicates,
 )
+from harken.matching.members import Members
+from harken.matching.rows import Row, predicate_table, predicates_of
+from harken.matching.saving import Arrays, State
 from harken.model.evaluation import holds
 from harken.model.expressions import Expression, Not, Predicate
 from harken.model.values import SPATIAL_KINDS, EventValue, Kind, Type, Value
 from harken.normal.operators import Operand, constant_of, expression_of
-
-Row = tuple[str, str, Operand]
-"""A predicate of the compiled form: attribute, operator, operand."""
 
 Test = Callable[[EventValue], bool]
 
@@ -66,7 +67,7 @@ class PredicateTable:
         self._equal_first = GrowingArray(np.int64)
         self._equal_room: list[int] = []
         self._equal = GrowingArray(np.int32, fill=-1)
-        self._members = _Members()
+        self._members = Members()
         self._eager_count: dict[int, int] = {}
         self._tests: dict[int, dict[int, Test]] = {}
         self._intervals: dict[int, set[int]] = {}
@@ -162,6 +163,72 @@ class PredicateTable:
             self.bands.dimensions,
             self.bands.first,
         )
+
+    def state(self) -> State:
+        """The predicates by number, as kernels see them, and all that their dimensions know."""
+        self._order_dimensions()
+        arrays: Arrays = {
+            "operator": self._operator.values,
+            "dimension": self._dimension.values,
+            "low": self._low.values,
+            "high": self._high.values,
+            "initial": self._initial.values,
+            "cell": self._cell.values,
+            "uses": self._uses.values,
+            "eager_next": self._eager_next.values,
+            "eager_head": self._eager_head.values,
+            "equal_first": self._equal_first.values,
+            "equal_room": np.array(self._equal_room, np.int64),
+            "equal": self._equal.values,
+        }
+        known = [(number, rows) for number, rows in enumerate(self._rows) if rows is not None]
+        parts = {
+            "table": State({}, arrays, {"predicates": predicate_table(known)}),
+            "members": self._members.state(),
+            "dimensions": state_of(self.dimensions),
+            "bands": self.bands.state(),
+        }
+        return State.of_parts(parts)
+
+    def restore(self, state: State) -> None:
+        """Become what another table was: clusters hold its numbers and codes. Only an empty one can."""
+        own = state.part("table")
+        self._operator = GrowingArray.of(own.array("operator", np.int8))
+        self._dimension = GrowingArray.of(own.array("dimension", np.int32))
+        self._low = GrowingArray.of(own.array("low", np.int64))
+        self._high = GrowingArray.of(own.array("high", np.int64))
+        self._initial = GrowingArray.of(own.array("initial", np.uint8))
+        self._cell = GrowingArray.of(own.array("cell", np.int32), fill=-1)
+        self._uses = GrowingArray.of(own.array("uses", np.int64))
+        self._eager_next = GrowingArray.of(own.array("eager_next", np.int32), fill=-1)
+        self._eager_head = GrowingArray.of(own.array("eager_head", np.int32), fill=-1)
+        self._equal_first = GrowingArray.of(own.array("equal_first", np.int64))
+        self._equal_room = own.array("equal_room", np.int64).tolist()
+        self._equal = GrowingArray.of(own.array("equal", np.int32), fill=-1)
+        self._members.restore(state.part("members"))
+        self.dimensions = dimensions_of(state.part("dimensions"))
+        for dimension in self.dimensions:
+            self.by_attribute.setdefault(dimension.attribute, {})[dimension.kind] = dimension
+        self.bands.restore(state.part("bands"), self.dimensions)
+        self._restore_rows(own.table("predicates"))
+
+    def _restore_rows(self, table: pa.Table) -> None:
+        """Know again what the predicates say, and which are of what sort."""
+        operator, dimension = self._operator.values, self._dimension.values
+        self._rows = [None] * len(operator)
+        for number, rows in predicates_of(table):
+            self._rows[number] = rows
+            self._numbers[rows] = number
+            self._mentions[rows[0][0]] = self._mentions.get(rows[0][0], 0) + 1
+        self._free = np.flatnonzero(operator < 0).tolist()
+        for number in np.flatnonzero(operator == TESTED).tolist():
+            self._tests.setdefault(int(dimension[number]), {})[number] = _test(expression_of([self.rows(number)]))
+        intervals = np.flatnonzero(operator == INTERVAL)
+        for number, its_dimension in zip(intervals.tolist(), dimension[intervals].tolist(), strict=True):
+            self._intervals.setdefault(its_dimension, set()).add(number)
+        listed = (self._initial.values == FALSE) & (operator >= 0) & (operator != EQUAL)
+        self._listed = int(np.count_nonzero(listed))
+        self._eager_count = dict(enumerate(np.bincount(dimension[listed & (operator == INTERVAL)]).tolist()))
 
     def _add(self, rows: tuple[Row, ...]) -> int:
         number = self._free.pop() if self._free else len(self._rows)
@@ -348,44 +415,6 @@ class PredicateTable:
                 self._cell.values[list(numbers)] = self.bands.cells(dimension, *self._bounds(numbers))
                 changed.append(dimension)
         return changed
-
-
-class _Members:
-    """Which sets hold a constant: linked lists in flat arrays, by the constant's place."""
-
-    def __init__(self) -> None:
-        self.head = GrowingArray(np.int32, fill=-1)
-        self.next = GrowingArray(np.int32, fill=-1)
-        self.predicate = GrowingArray(np.int32)
-        self._free: list[int] = []
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes taken."""
-        return self.head.nbytes + self.next.nbytes + self.predicate.nbytes
-
-    def add(self, place: int, predicate: int) -> None:
-        """A set holds the constant at this place."""
-        if self._free:
-            node = self._free.pop()
-        else:
-            node = self.next.append(-1)
-            self.predicate.append(0)
-        self.predicate.values[node] = predicate
-        self.next.values[node] = self.head.values[place]
-        self.head.values[place] = node
-
-    def discard(self, place: int, predicate: int) -> None:
-        """It no longer does."""
-        before, node = -1, int(self.head.values[place])
-        while self.predicate.values[node] != predicate:
-            before, node = node, int(self.next.values[node])
-        following = self.next.values[node]
-        if before < 0:
-            self.head.values[place] = following
-        else:
-            self.next.values[before] = following
-        self._free.append(node)
 
 
 def _constant(operand: Operand) -> Value:

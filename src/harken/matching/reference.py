@@ -6,11 +6,11 @@ It reads the expression trees themselves, not their normal or compiled form, so 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from harken.matching.contract import Incoming, Pairs, Slots, Stats
+from harken.matching.contract import AccessPath, Incoming, Pairs, Slots, Stats
 from harken.matching.events import EventBatch
 from harken.model.evaluation import truth
 from harken.model.events import FlatEvent
@@ -60,6 +60,10 @@ class ReferenceMatcher:
     def expression(self, slot: int) -> Expression:
         """The expression as it was written."""
         return self._expressions[slot]
+
+    def access(self, slot: int) -> Sequence[AccessPath]:
+        """None: every expression is evaluated for every event."""
+        return ()
 
     def stats(self) -> Stats:
         """How many expressions there are and what was asked of them."""

@@ -23,6 +23,10 @@ _ALGORITHMS: dict[str, Algorithm] = {
         "harken.matching.auto:AutoMatcher",
         "evaluates each of a few subscriptions, clusters many dynamically; the default",
     ),
+    "counting": Algorithm(
+        "harken.matching.counting:CountingMatcher",
+        "counts, for every clause, how many of its predicates an event satisfies; the classical algorithm",
+    ),
     "dynamic": Algorithm(
         "harken.matching.dynamic:DynamicMatcher",
         "clusters under keys of several attributes that follow the subscriptions and the events",
@@ -30,6 +34,10 @@ _ALGORITHMS: dict[str, Algorithm] = {
     "propagation": Algorithm(
         "harken.matching.propagation:PropagationMatcher",
         "clusters of clauses under the one predicate that the fewest events satisfy",
+    ),
+    "static": Algorithm(
+        "harken.matching.static:StaticMatcher",
+        "clusters under keys of several attributes, chosen by cost for what is there",
     ),
     "reference": Algorithm(
         "harken.matching.reference:ReferenceMatcher",

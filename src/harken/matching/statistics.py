@@ -13,12 +13,19 @@ from harken.matching.growing import GrowingArray
 from harken.matching.kernels.estimating import add_constants
 from harken.matching.kernels.layout import BANDS, CELLS, MEMBER, MISSING, Chances, Events
 from harken.matching.predicates import PredicateTable
+from harken.matching.saving import State, joined, parted
 
 SAMPLE = 256
 """Events looked at per block."""
 
 MEMORY = 50_000
 """About how many sampled events are remembered before older ones fade."""
+
+PRIOR = 64
+"""Events that what is thought beforehand counts for."""
+
+LEAST_VALUES = 8
+"""Values that an attribute is taken to have at least, however few constants ask for it."""
 
 LABELS = 2_048
 """Labels remembered of each ordered dimension: the latest ones seen."""
@@ -35,6 +42,29 @@ class EventStatistics:
         self._present = GrowingArray(np.float64)
         self._constants: list[GrowingArray[np.float64]] = []
         self._labels: dict[int, _Labels] = {}
+
+    def state(self) -> State:
+        """All that has been seen."""
+        constants, constant_sizes = joined([each.values for each in self._constants], np.float64)
+        labels, label_sizes = joined([each.values for each in self._labels.values()], np.int64)
+        facts = {
+            "events": self.events,
+            "constant_sizes": constant_sizes,
+            "label_sizes": label_sizes,
+            "labelled": [(dimension, each.epoch) for dimension, each in self._labels.items()],
+        }
+        return State(facts, {"present": self._present.values, "constants": constants, "labels": labels})
+
+    def restore(self, state: State) -> None:
+        """Have seen what others have."""
+        self.events = float(state.fact("events"))
+        self._present = GrowingArray.of(state.array("present", np.float64))
+        constants = parted(state.array("constants", np.float64), state.fact("constant_sizes"))
+        self._constants = [GrowingArray.of(each) for each in constants]
+        labels = parted(state.array("labels", np.int64), state.fact("label_sizes"))
+        for (dimension, epoch), each in zip(state.fact("labelled"), labels, strict=True):
+            self._labels[dimension] = _Labels()
+            self._labels[dimension].add(epoch, each)
 
     def observe(self, events: Events, predicates: PredicateTable) -> None:
         """Count a sample of encoded events."""
@@ -104,12 +134,12 @@ class EventStatistics:
             own = likely[arrays.equal_first[number] : arrays.equal_first[number] + size]
             if self.events and number < len(self._constants):
                 seen = self._constants[number].values[:size]
-                # A constant not seen yet is rare rather than impossible.
-                own[:] = 0.5
+                # As if some events with all constants alike had come before: few events tell little.
+                own[:] = PRIOR * presence[number] / max(LEAST_VALUES, size)
                 own[: len(seen)] += seen
-                own /= self.events + 1
+                own /= self.events + PRIOR
             else:
-                own[:] = presence[number] / max(2, size)
+                own[:] = presence[number] / max(LEAST_VALUES, size)
         return likely
 
     def _cells(self, predicates: PredicateTable, presence: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from harken.matching.contract import Slots
 from harken.matching.kernels.layout import Clauses
-from harken.matching.predicates import PredicateTable, Row
+from harken.matching.predicates import PredicateTable
+from harken.matching.rows import Row
 from harken.normal.compiled import NO_TYPE, TYPES
 from harken.normal.operators import OPERATORS, Operand
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.matching.contract import Pairs
-from harken.matching.kernels.layout import COUNTERS, REPEATS, Results, Scratch
+from harken.matching.kernels.layout import CHECKS, COUNTERS, REPEATS, VISITS, Results, Scratch
 from harken.matching.kernels.matching import RING
 
 SURVIVORS = 4_096
@@ -25,6 +25,9 @@ class Workspace:
     index: object
     scratch: Scratch
     results: Results
+    events: int = 0
+    """Matched since they were last counted."""
+    matches: int = 0
 
     @classmethod
     def fit(cls, old: Workspace | None, index: object, initial: npt.NDArray[np.uint8], places: int) -> Workspace:
@@ -37,7 +40,8 @@ class Workspace:
                 np.zeros(room, np.int32),
                 np.zeros(RING * (places + places // 2), np.int64),
                 np.zeros(RING, np.int64),
-                np.zeros(2 * (SURVIVORS + 1), np.int64),
+                np.zeros(2 * SURVIVORS, np.int64),
+                np.zeros(2 * SURVIVORS, np.int64),
                 np.zeros(COUNTERS, np.int64),
             )
             results = _results(FIRST_RESULTS) if old is None else old.results
@@ -45,6 +49,20 @@ class Workspace:
         old.scratch.truth[:known] = initial
         old.index = index
         return old
+
+    def count(self, events: int, matches: int) -> None:
+        """Take note of what was matched."""
+        self.scratch.counts[REPEATS] = 0
+        self.events += events
+        self.matches += matches
+
+    def counted(self) -> list[int]:
+        """Events, matches, visits and checks since this was last asked."""
+        counts = self.scratch.counts
+        found = [self.events, self.matches, int(counts[VISITS]), int(counts[CHECKS])]
+        counts[:] = 0
+        self.events = self.matches = 0
+        return found
 
     def have_more_results(self) -> None:
         """Make room for more: the matches of one event did not fit."""

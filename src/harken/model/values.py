@@ -127,6 +127,11 @@ def kind_of(value: EventValue) -> Kind:
     return _KIND_OF_CLASS[type(value)]
 
 
+def kind_of_class(its_class: type) -> Kind:
+    """The kind of values of a class, one of those that events may carry."""
+    return _KIND_OF_CLASS[its_class]
+
+
 def type_of(value: EventValue) -> Type:
     """The type a schema would declare for this value."""
     kind = kind_of(value)

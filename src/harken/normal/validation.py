@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -21,6 +23,9 @@ _LOOKING = [OPERATOR_CODE[name] for name in OPERATORS[OPERATOR_CODE["is not null
 _SPATIAL_ONLY = [code for code in _LOOKING if OPERATORS[code].removeprefix("not ") in ("overlaps", "within")]
 _SPATIAL = [*_SPATIAL_ONLY, OPERATOR_CODE["contains"], OPERATOR_CODE["not contains"]]
 _POINT, _BOX, _STRING, _FLOAT = (TYPE_CODE[name] for name in ("point", "box", "string", "float"))
+
+_CLOSER_LOOK, _NO_OPERAND, _INTEGER, _REAL, _TEXT = range(5)
+_OPERAND = {"int": _INTEGER, "bool": _INTEGER, "float": _REAL, "string": _TEXT}
 
 Mask = npt.NDArray[np.bool_]
 
@@ -47,10 +52,13 @@ def _batch_faults(batch: pa.RecordBatch, limits: Limits) -> dict[int, HarkenErro
     for row in np.flatnonzero(counts > limits.max_clauses).tolist():
         said = f"{counts[row]:,} clauses, but max_clauses allows {limits.max_clauses:,}"
         faults.setdefault(row, SubscriptionError(said))
-    rows = _row_of_predicate(clauses)
-    for bad, reason in _predicate_faults(clauses.flatten().flatten(), limits):
-        for row in np.unique(rows[bad]).tolist():
-            faults.setdefault(row, SubscriptionError(reason))
+    predicates = clauses.flatten().flatten()
+    suspects = _suspects(predicates)
+    if suspects.any():
+        rows = _row_of_predicate(clauses)[suspects]
+        for bad, reason in _predicate_faults(predicates.filter(pa.array(suspects)), limits):
+            for row in np.unique(rows[bad]).tolist():
+                faults.setdefault(row, SubscriptionError(reason))
     return faults
 
 
@@ -71,6 +79,48 @@ def _row_of_predicate(clauses: pa.ListArray) -> npt.NDArray[np.int64]:
     return np.asarray(row_of_clause[clause_of_predicate], np.int64)
 
 
+def _suspects(predicates: pa.StructArray) -> Mask:
+    """The predicates that may be wrong. Most compare with a number or a string, which is seen at a glance."""
+    operators, types = predicates.field("operator"), predicates.field("type")
+    # Rows and columns of the table are the dictionaries' entries; the last ones are for what is null.
+    table = _needed()[np.ix_(_known(operators, OPERATOR_CODE), _known(types, TYPE_CODE))]
+    needed = table.ravel()[_places(operators) * np.intp(table.shape[1]) + _places(types)]
+    suspects = needed == _CLOSER_LOOK
+    for name, operand in {"integer": _INTEGER, "real": _REAL, "text": _TEXT}.items():
+        column, asked = predicates.field(name), needed == operand
+        if column.null_count and asked.any():
+            suspects |= asked & _nulls(column)
+        if operand == _REAL and asked.any():
+            suspects |= asked & ~np.isfinite(_reals(predicates))
+    attributes = predicates.field("attribute")
+    if attributes.null_count or "" in attributes.dictionary.to_pylist():
+        suspects |= _codes(attributes, {"": 0}) == 0
+        suspects |= _nulls(attributes)
+    return np.asarray(suspects, np.bool_)
+
+
+@cache
+def _needed() -> npt.NDArray[np.uint8]:
+    """By operator and type: the operand without which a predicate is wrong, or that there is more to look at."""
+    needed = np.full((len(OPERATORS) + 1, len(TYPE_CODE) + 1), _CLOSER_LOOK, np.uint8)
+    for name, operand in _OPERAND.items():
+        needed[: OPERATOR_CODE["is"], TYPE_CODE[name]] = operand
+        needed[OPERATOR_CODE["is"], TYPE_CODE[name]] = _NO_OPERAND
+    return needed
+
+
+def _places(names: pa.DictionaryArray) -> npt.NDArray[np.intp]:
+    """Each string's place in the dictionary; the one after the last for null."""
+    indices = names.indices.cast(pa.int64())
+    if names.null_count:
+        indices = indices.fill_null(len(names.dictionary))
+    return np.asarray(indices.to_numpy(zero_copy_only=False), np.intp)
+
+
+def _reals(predicates: pa.StructArray) -> npt.NDArray[np.float64]:
+    return np.asarray(predicates.field("real").fill_null(np.nan).to_numpy(zero_copy_only=False), np.float64)
+
+
 def _predicate_faults(predicates: pa.StructArray, limits: Limits) -> list[tuple[Mask, str]]:
     """Masks of predicates, and what is wrong with them."""
     operators, types = predicates.field("operator"), predicates.field("type")
@@ -78,14 +128,13 @@ def _predicate_faults(predicates: pa.StructArray, limits: Limits) -> list[tuple[
     kind = _codes(types, TYPE_CODE)
     needs_operand = ~np.isin(operator, _WITHOUT_OPERAND)
     spatial = np.isin(kind, [_POINT, _BOX])
-    real = predicates.field("real").fill_null(np.nan).to_numpy(zero_copy_only=False)
     faults = [
         (_nulls(predicates.field("attribute")), "a predicate has no attribute"),
         (_codes(predicates.field("attribute"), {"": 0}) == 0, "an attribute's name is empty"),
         (operator < 0, "a predicate has an unknown operator"),
         ((kind < 0) & types.is_valid().to_numpy(zero_copy_only=False), "a predicate has an unknown type"),
         (needs_operand & _lacks_operand(predicates, kind), "a predicate has no operand of its type"),
-        (needs_operand & (kind == _FLOAT) & ~np.isfinite(real), "a number is not finite"),
+        (needs_operand & (kind == _FLOAT) & ~np.isfinite(_reals(predicates)), "a number is not finite"),
         (needs_operand & _outside_calendar(predicates, kind), "a date or timestamp is outside the calendar"),
         (np.isin(operator, _ORDERING) & spatial, "a point or box has no order"),
         ((operator == OPERATOR_CODE["is"]) & (spatial | (kind < 0)), "the operator 'is' needs an ordered type"),
@@ -103,9 +152,12 @@ def _predicate_faults(predicates: pa.StructArray, limits: Limits) -> list[tuple[
 
 def _codes(names: pa.DictionaryArray, known: dict[str, int]) -> npt.NDArray[np.int64]:
     """The dictionary's strings as our codes; -1 for null and unknown ones."""
-    to_code = np.array([*(known.get(name, -1) for name in names.dictionary.to_pylist()), -1], np.int64)
-    indices = names.indices.fill_null(len(to_code) - 1) if names.null_count else names.indices
-    return np.asarray(to_code[indices.to_numpy(zero_copy_only=False)], np.int64)
+    return _known(names, known)[_places(names)]
+
+
+def _known(names: pa.DictionaryArray, known: dict[str, int]) -> npt.NDArray[np.int64]:
+    """Our codes of what the dictionary holds, and one more for null; -1 for null and unknown ones."""
+    return np.array([*(known.get(name, -1) for name in names.dictionary.to_pylist()), -1], np.int64)
 
 
 def _nulls(column: pa.Array) -> Mask:

@@ -24,7 +24,55 @@ _EXPERIMENTS: dict[str, Experiment] = {
     ),
     "fabret-fig3a": Experiment(
         "harken.bench.experiments.fabret_scaling:run",
-        "matching time against the number of subscriptions, all cluster algorithms (workload w0)",
+        "matching time against the number of subscriptions, all algorithms (workload w0)",
+    ),
+    "fabret-fig3b": Experiment(
+        "harken.bench.experiments.fabret_operators:run",
+        "matching time with order predicates, all algorithms (workloads w1 and w2)",
+    ),
+    "fabret-fig3c": Experiment(
+        "harken.bench.experiments.fabret_memory:run",
+        "memory against the number of subscriptions",
+    ),
+    "fabret-fig3d": Experiment(
+        "harken.bench.experiments.fabret_loading:run",
+        "loading from the compiled form, subscriptions per second",
+    ),
+    "fabret-domain": Experiment(
+        "harken.bench.experiments.fabret_shapes:run_domain",
+        "matching time against the number of values that attributes have",
+    ),
+    "fabret-predicates": Experiment(
+        "harken.bench.experiments.fabret_shapes:run_predicates",
+        "matching time against the number of predicates per subscription",
+    ),
+    "fabret-fig4a": Experiment(
+        "harken.bench.experiments.fabret_churn:run_schema",
+        "throughput over time while subscriptions move to other attributes",
+    ),
+    "fabret-fig4b": Experiment(
+        "harken.bench.experiments.fabret_churn:run_skew",
+        "throughput over time while subscriptions and events become skewed",
+    ),
+    "first-use": Experiment(
+        "harken.bench.experiments.first_use:run",
+        "compiling in the first process, loading from the cache in later ones",
+    ),
+    "ranges": Experiment(
+        "harken.bench.experiments.ranges:run",
+        "range-only subscriptions against a compiled scan of all of them",
+    ),
+    "single-event": Experiment(
+        "harken.bench.experiments.single_event:run",
+        "how long one event takes that comes as a dictionary",
+    ),
+    "soak": Experiment(
+        "harken.bench.experiments.soak:run",
+        "random updates and matches for --minutes, each checked, and memory over time",
+    ),
+    "updates": Experiment(
+        "harken.bench.experiments.updates:run",
+        "subscriptions in and out of a full engine, in batches and one by one",
     ),
     "yardstick": Experiment(
         "harken.bench.experiments.yardstick:run",

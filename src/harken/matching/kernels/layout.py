@@ -169,8 +169,10 @@ class Scratch(NamedTuple):
     places: npt.NDArray[np.int64]
     opened: npt.NDArray[np.int64]
     """How many places each event under way has opened."""
+    waiting: npt.NDArray[np.int64]
+    """Entries of short clusters whose first predicate may hold, as pairs: where it is, where its block begins."""
     survivors: npt.NDArray[np.int64]
-    """Entries whose first predicate may hold, as pairs: where its word is, and where its block begins."""
+    """Entries of one long cluster, as the same pairs."""
     counts: npt.NDArray[np.int64]
     """Counters (below)."""
 

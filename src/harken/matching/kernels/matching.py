@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from harken.jit import tight
+from harken.jit import part, tight
 from harken.matching.kernels.layout import (
     ABOVE_CELLS,
     AFTER,
@@ -37,7 +37,7 @@ from harken.matching.kernels.layout import (
     SHARED,
     SIBLING,
     SLOT,
-    UNLISTED,
+    UNKNOWN,
     VISITS,
     WIDTH,
     Blocks,
@@ -50,17 +50,20 @@ from harken.matching.kernels.layout import (
 from harken.matching.kernels.prefetch import prefetch
 from harken.matching.kernels.truth import is_true, mark, satisfied, unmark
 
-STAGE = 8
+STAGE = 3
 """How many events a stage is behind the one before."""
 
-RING = 32
+RING = 16
 """Events under way, at least: those of three stages and one more."""
+
+SHORT = 2 * LINE - HEADER
+"""Clusters of up to so many entries, which their first two lines hold, are short."""
 
 LOOKAHEAD = 8 * LINE
 """How far ahead of a scan its words are asked for (section 2.2.3)."""
 
 
-@tight
+@part
 def key_places(
     tables: Tables,
     directory: npt.NDArray[np.uint32],
@@ -71,18 +74,16 @@ def key_places(
     ahead: bool,
 ) -> int:
     """Collect, from places[into] on, where in the directory the event's keys are; where they end."""
+    its_code, at = code[event], tables.first[FIRST_KEY_TABLE]
     for table in range(FIRST_KEY_TABLE, len(tables.base)):
-        if tables.closed[table]:
-            continue
-        key = 0
-        for at in range(tables.first[table], tables.first[table + 1]):
-            its_code = code[event, tables.dimension[at]]
-            if its_code <= UNLISTED or its_code >= tables.radix[at]:
-                key = -1
-                break
-            key += its_code * tables.stride[at]
-        if key >= 0:
-            place = tables.base[table] + key
+        place, has_key, end = tables.base[table], not tables.closed[table], tables.first[table + 1]
+        while at < end:
+            value = np.int64(its_code[tables.dimension[at]])
+            # Both ends in one comparison: as an unsigned number, what is below the first is far above the last.
+            has_key &= np.uint64(value - 1) < np.uint64(tables.radix[at] - 1)
+            place += value * tables.stride[at]
+            at += 1
+        if has_key:
             if ahead:
                 prefetch(directory, place)
             places[into] = place
@@ -90,7 +91,7 @@ def key_places(
     return into
 
 
-@tight
+@part
 def band_of(predicates: Predicates, number: int, label: int) -> int:
     """The band, of the banded dimension of this number, that a label lies in: how many bands begin at or below."""
     low, high = number * (BANDS - 1), (number + 1) * (BANDS - 1)
@@ -104,7 +105,7 @@ def band_of(predicates: Predicates, number: int, label: int) -> int:
     return low - first
 
 
-@tight
+@part
 def range_places(
     predicates: Predicates,
     directory: npt.NDArray[np.uint32],
@@ -138,7 +139,7 @@ def range_places(
     return into
 
 
-@tight
+@part
 def open_event(
     predicates: Predicates,
     tables: Tables,
@@ -167,7 +168,7 @@ def open_event(
     scratch.opened[event % RING] = into + 1 - begin
 
 
-@tight
+@part
 def fetch_blocks(blocks: Blocks, event: int, scratch: Scratch, ahead: bool) -> None:
     """Stage two: replace directory entries by the blocks they lead to, and ask for the beginnings of those."""
     places, words, directory = scratch.places, blocks.words, blocks.directory
@@ -183,7 +184,7 @@ def fetch_blocks(blocks: Blocks, event: int, scratch: Scratch, ahead: bool) -> N
     scratch.opened[event % RING] = kept - begin
 
 
-@tight
+@part
 def fetch_columns(blocks: Blocks, event: int, scratch: Scratch) -> None:
     """Stage three: ask for the rest of the first columns, or as much as lies within the look-ahead."""
     places, words = scratch.places, blocks.words
@@ -195,39 +196,77 @@ def fetch_columns(blocks: Blocks, event: int, scratch: Scratch) -> None:
             prefetch(words, line)
 
 
-@tight
-def scan(
-    words: npt.NDArray[np.uint32], base: int, start: int, end: int, scratch: Scratch, count: int, ahead: bool
+@part
+def note(
+    words: npt.NDArray[np.uint32],
+    base: int,
+    length: int,
+    truth: npt.NDArray[np.uint8],
+    survivors: npt.NDArray[np.int64],
+    count: int,
 ) -> int:
-    """Append the entries of a cluster whose first predicate is not false; how many survivors there are then.
+    """Append those entries of a short cluster to the survivors whose first predicate is not false; how many then.
 
-    Most clusters have none: seeing that takes no branch per entry. What the survivors ask next is asked for.
+    Most clusters have none: seeing that takes no branch per entry.
     """
-    truth, survivors = scratch.truth, scratch.survivors
-    first, last = base + HEADER + start, base + HEADER + end
     alive = 0
-    # Looking ahead is for long clusters: in short ones, the branch for it would cost more than the scan.
-    if ahead and last - first > LOOKAHEAD:
-        for line in range(first, last, LINE):
-            prefetch(words, min(line + LOOKAHEAD, last))
-            for entry in range(line, min(line + LINE, last)):
-                alive += truth[words[entry]]
-    else:
-        for entry in range(first, last):
-            alive += truth[words[entry]]
-    if alive == 0:
-        return count
-    capacity = np.int64(words[base + CAPACITY])
-    for entry in range(first, last):
-        if truth[words[entry]] != FALSE:
-            if ahead:
-                prefetch(words, entry + capacity)
-            survivors[2 * count], survivors[2 * count + 1] = entry, base
-            count += 1
+    for entry in range(base + HEADER, base + HEADER + length):
+        alive += truth[words[entry]]
+    if alive > 0:
+        for entry in range(base + HEADER, base + HEADER + length):
+            if truth[words[entry]] != FALSE:
+                survivors[2 * count], survivors[2 * count + 1] = entry, base
+                count += 1
     return count
 
 
-@tight
+@part
+def scan(
+    words: npt.NDArray[np.uint32],
+    first: int,
+    last: int,
+    truth: npt.NDArray[np.uint8],
+    survivors: npt.NDArray[np.int64],
+    ahead: bool,
+) -> int:
+    """List those entries of a long cluster, from first to last, whose first predicate is not false; how many."""
+    count = 0
+    for line in range(first, last, LINE):
+        if ahead:
+            prefetch(words, min(line + LOOKAHEAD, last))
+        for entry in range(line, min(line + LINE, last)):
+            survivors[2 * count] = entry
+            count += truth[words[entry]] != FALSE
+    return count
+
+
+@part
+def narrow(
+    predicates: Predicates,
+    words: npt.NDArray[np.uint32],
+    events: Events,
+    event: int,
+    base: int,
+    scratch: Scratch,
+    count: int,
+) -> int:
+    """Of the survivors of one long cluster, keep those whose predicates all hold, column by column; how many."""
+    truth, survivors = scratch.truth, scratch.survivors
+    capacity, width = np.int64(words[base + CAPACITY]), np.int64(words[base + WIDTH])
+    for column in range(width):
+        kept = 0
+        for at in range(count):
+            entry = survivors[2 * at]
+            word = np.int64(words[entry + column * capacity])
+            survivors[2 * kept], survivors[2 * kept + 1] = entry, base
+            if truth[word] == UNKNOWN:
+                is_true(predicates, events, event, scratch, word)
+            kept += truth[word]
+        count = kept
+    return count
+
+
+@part
 def survives(
     predicates: Predicates,
     words: npt.NDArray[np.uint32],
@@ -245,7 +284,7 @@ def survives(
     return True
 
 
-@tight
+@part
 def tell(blocks: Blocks, event: int, entry_id: int, scratch: Scratch, results: Results, found: int) -> int:
     """Write down a match for every owner of a clause; how many results there are then, -1 if they do not fit."""
     if entry_id < SHARED:
@@ -264,19 +303,32 @@ def tell(blocks: Blocks, event: int, entry_id: int, scratch: Scratch, results: R
     return found
 
 
-@tight
+@part
+def tell_all(
+    blocks: Blocks, event: int, first: int, length: int, scratch: Scratch, results: Results, found: int
+) -> int:
+    """Tell all entries of a cluster whose access path says everything; as `tell` returns."""
+    for at in range(first, first + length):
+        found = tell(blocks, event, np.int64(blocks.words[at]), scratch, results, found)
+        if found < 0:
+            break
+    return found
+
+
+@part
 def settle(
     predicates: Predicates,
     blocks: Blocks,
     events: Events,
     event: int,
     scratch: Scratch,
+    survivors: npt.NDArray[np.int64],
     count: int,
     results: Results,
     found: int,
 ) -> int:
     """Find out which survivors hold, and tell; as `tell` returns."""
-    words, survivors = blocks.words, scratch.survivors
+    words = blocks.words
     for number in range(count):
         at, base = survivors[2 * number], survivors[2 * number + 1]
         if survives(predicates, words, events, event, scratch, at, base):
@@ -287,7 +339,7 @@ def settle(
     return found
 
 
-@tight
+@part
 def check_event(
     predicates: Predicates,
     blocks: Blocks,
@@ -299,34 +351,38 @@ def check_event(
     results: Results,
     found: int,
 ) -> int:
-    """Check the clusters an event has opened; the number of results then, or -1 if they did not fit."""
-    words, room = blocks.words, len(scratch.survivors) // 2 - 1
+    """Check the clusters an event has opened; the number of results then, or -1 if they did not fit.
+
+    What is done for every cluster takes few arrays: handing on whole structures costs more than a short scan.
+    """
+    words, truth, waiting, survivors = blocks.words, scratch.truth, scratch.waiting, scratch.survivors
+    room = len(survivors) // 2 - SHORT
     mark(predicates, events, event, scratch)
-    survivors, visits, checks = 0, 0, 0
+    count, visits, checks = 0, 0, 0
     for block in opened:
         while block > 0 and found >= 0:
             base = block * LINE
-            length, width = np.int64(words[base + LENGTH]), np.int64(words[base + WIDTH])
+            length = np.int64(words[base + LENGTH])
             block = np.int64(words[base + NEXT])
             visits += 1
             checks += length
-            if width == 0:
-                for at in range(base + HEADER, base + HEADER + length):
-                    if found >= 0:
-                        found = tell(blocks, event, np.int64(words[at]), scratch, results, found)
-                continue
-            done = 0
-            while done < length and found >= 0:
-                end = min(length, done + room - survivors)
-                survivors = scan(words, base, done, end, scratch, survivors, ahead)
-                done = end
-                if survivors + LINE > room:
-                    found = settle(predicates, blocks, events, event, scratch, survivors, results, found)
-                    survivors = 0
-        if found < 0:
-            break
+            if words[base + WIDTH] == 0:
+                found = tell_all(blocks, event, base + HEADER, length, scratch, results, found)
+            elif length <= SHORT and count <= room:
+                count = note(words, base, length, truth, waiting, count)
+            else:
+                first, last = base + HEADER, base + HEADER + length
+                while first < last and found >= 0:
+                    end = min(last, first + room)
+                    many = scan(words, first, end, truth, survivors, ahead)
+                    many = narrow(predicates, words, events, event, base, scratch, many)
+                    found = settle(predicates, blocks, events, event, scratch, survivors, many, results, found)
+                    first = end
     if found >= 0:
-        found = settle(predicates, blocks, events, event, scratch, survivors, results, found)
+        if ahead:
+            for at in range(count):
+                prefetch(words, waiting[2 * at] + np.int64(words[waiting[2 * at + 1] + CAPACITY]))
+        found = settle(predicates, blocks, events, event, scratch, waiting, count, results, found)
     unmark(predicates, scratch)
     scratch.counts[VISITS] += visits
     scratch.counts[CHECKS] += checks

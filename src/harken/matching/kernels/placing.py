@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from harken.jit import tight
+from harken.jit import kernel, tight
 from harken.matching.kernels.layout import (
     ALL_TABLE,
     CAPACITY,
@@ -483,6 +483,18 @@ def take_out(
                 located = SHARED + sibling if sibling >= 0 else 0
             blocks.block_of[slot] = located
     return len(slots), count
+
+
+@kernel
+def cluster_sizes(blocks: Blocks, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """How many clauses stand at each of these directory entries."""
+    sizes = np.zeros(len(places), np.int64)
+    for at in range(len(places)):
+        block = np.int64(blocks.directory[places[at]])
+        while block > 0:
+            sizes[at] += blocks.words[block * LINE + LENGTH]
+            block = np.int64(blocks.words[block * LINE + NEXT])
+    return sizes
 
 
 @tight

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from harken.jit import tight
+from harken.jit import part
 from harken.matching.kernels.layout import (
     DIFFERENT,
     FALSE,
@@ -26,7 +26,7 @@ from harken.matching.kernels.layout import (
 )
 
 
-@tight
+@part
 def holds(predicates: Predicates, events: Events, event: int, predicate: int) -> bool:
     """Evaluate one predicate."""
     operator, dimension = predicates.operator[predicate], predicates.dimension[predicate]
@@ -41,13 +41,13 @@ def holds(predicates: Predicates, events: Events, event: int, predicate: int) ->
     return operator != DIFFERENT or code != predicates.low[predicate]
 
 
-@tight
+@part
 def satisfied(predicates: Predicates, events: Events, event: int, touched: npt.NDArray[np.int32]) -> int:
     """List every predicate that the event's values lead to and that it satisfies; how many there are."""
-    code, equal, member_head = events.code, predicates.equal, predicates.member_head
+    code, equal, member_head = events.code[event], predicates.equal, predicates.member_head
     count = 0
-    for dimension in range(code.shape[1]):
-        its_code = code[event, dimension]
+    for dimension in range(len(code)):
+        its_code = code[dimension]
         if its_code == MISSING:
             continue
         if its_code != UNLISTED:
@@ -72,7 +72,7 @@ def satisfied(predicates: Predicates, events: Events, event: int, touched: npt.N
     return count
 
 
-@tight
+@part
 def mark(predicates: Predicates, events: Events, event: int, scratch: Scratch) -> None:
     """Write down the truth of the predicates that the event's values lead to."""
     count = satisfied(predicates, events, event, scratch.touched)
@@ -81,7 +81,7 @@ def mark(predicates: Predicates, events: Events, event: int, scratch: Scratch) -
     scratch.counts[TOUCHED] = count
 
 
-@tight
+@part
 def is_true(predicates: Predicates, events: Events, event: int, scratch: Scratch, predicate: int) -> bool:
     """The truth of a predicate for the event whose predicates are marked; evaluated if nobody has yet."""
     known = scratch.truth[predicate]
@@ -93,7 +93,7 @@ def is_true(predicates: Predicates, events: Events, event: int, scratch: Scratch
     return known == TRUE
 
 
-@tight
+@part
 def unmark(predicates: Predicates, scratch: Scratch) -> None:
     """Leave the truth vector as it was before the event."""
     for at in range(scratch.counts[TOUCHED]):

@@ -1,0 +1,331 @@
+"""Counting, for every clause, how many of its predicates an event satisfies (Fabret et al. 2000, section 5).
+
+The classical algorithm, and the measure of the others. Its work for an event is the sum of the lengths of the
+lists of all predicates that hold, which grows with the number of subscriptions.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from harken.matching.contract import AccessPath, Incoming, Pairs, Slots, Stats
+from harken.matching.encoding import Encoder
+from harken.matching.events import EventBatch
+from harken.matching.growing import GrowingArray
+from harken.matching.kernels.counting import (
+    END,
+    END_WORD,
+    EVERY,
+    FREE_WORDS,
+    LIVE,
+    TOTALS,
+    Contents,
+    Counters,
+    Lists,
+    count_words,
+    enter,
+    match_events,
+    move_lists,
+    move_words,
+    take_out,
+)
+from harken.matching.kernels.layout import UNKNOWN, Clauses, Events, Predicates
+from harken.matching.predicates import PredicateTable
+from harken.matching.rows import Row
+from harken.matching.translation import translate
+from harken.matching.workspace import Workspace
+from harken.model.events import FlatEvent
+from harken.model.expressions import Expression
+from harken.normal.operators import expression_of
+
+SPARE = 8
+"""One part in so many is added to the room that lists need, and to that of the array they are in."""
+
+WASTE = 2
+"""What takes so many times the room it needs is laid anew."""
+
+
+class Index(NamedTuple):
+    """All that matching reads: views that are valid until the next change."""
+
+    predicates: Predicates
+    unlisted: npt.NDArray[np.int64]
+    lists: Lists
+    contents: Contents
+
+
+class CountingMatcher:
+    """For every predicate the clauses that contain it, and for every clause a counter.
+
+    Any number of threads may match at once while none adds or removes: lists are only read, and each thread has
+    its own counters: one byte per clause, more only if some clause has more than 255 predicates.
+    """
+
+    def __init__(self) -> None:
+        # Order predicates are asked for every event anyway: in a flat array they are walked faster than linked.
+        self._predicates = PredicateTable(eager_limit=0)
+        self._encoder = Encoder(self._predicates)
+        self._lists = ClauseLists()
+        self._contents = ClauseContents()
+        self._slots = 0
+        self._own = threading.local()
+        self._seen = np.zeros(4, np.int64)
+        self._seen_lock = threading.Lock()
+        self._changed()
+
+    def add(self, slots: Slots, incoming: Incoming) -> None:
+        """Enter each clause in the lists of its predicates. Linear in the number of predicates."""
+        done = 0
+        for batch in incoming.compiled.to_batches():
+            self._add_clauses(translate(batch, self._predicates, slots[done : done + batch.num_rows]))
+            done += batch.num_rows
+        self._contents.have_slots(slots)
+        self._slots += len(slots)
+        self._changed()
+
+    def remove(self, slots: Slots) -> None:
+        """Strike each clause off the lists of its predicates. Linear in the lengths of these lists."""
+        gone = np.asarray(slots, np.int64)
+        words = np.zeros(count_words(self._contents.arrays(), gone), np.int64)
+        take_out(self._lists.arrays(), self._contents.arrays(), gone, words)
+        self._predicates.release(words[words != EVERY] - 1)
+        self._lists.compact()
+        self._contents.compact()
+        self._slots -= len(slots)
+        self._changed()
+
+    def match(self, event: FlatEvent) -> Slots:
+        """Match one event."""
+        return self.match_batch(EventBatch([event], {}, 1))[1]
+
+    def match_batch(self, events: EventBatch) -> Pairs:
+        """Encode and match, block by block."""
+        rows, slots = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for start, block in self._encoder.blocks(events):
+            found_rows, found_slots = self._match_block(block)
+            rows.append(found_rows + start)
+            slots.append(found_slots)
+        return np.concatenate(rows), np.concatenate(slots)
+
+    @property
+    def attributes(self) -> Collection[str]:
+        """The attributes that some predicate in use looks at."""
+        return self._predicates.attributes.keys()
+
+    def expression(self, slot: int) -> Expression:
+        """What a subscription asks for, in its normal form."""
+        clauses = self._contents.lists_of(slot)
+        return expression_of([[row for number in numbers for row in self._rows(number)] for numbers in clauses])
+
+    def access(self, slot: int) -> list[AccessPath]:
+        """How events find the clauses of a subscription: through every predicate of each."""
+        return [self._access_through(number) for numbers in self._contents.lists_of(slot) for number in numbers]
+
+    def stats(self) -> Stats:
+        """Sizes, bytes by part, and what matching has done; a check is one step of one counter."""
+        events, matches, _, checks = self._seen.tolist()
+        return {
+            "subscriptions": self._slots,
+            "clauses": len(self._contents),
+            "predicates": self._predicates.in_use,
+            "bytes": {
+                "lists": self._lists.nbytes,
+                "clauses": self._contents.nbytes,
+                "counters of a thread": self._contents.arrays().width.nbytes,
+                "predicates": self._predicates.nbytes,
+            },
+            "events": events,
+            "matches": matches,
+            "matches_per_event": matches / events if events else 0.0,
+            "checks_per_event": checks / events if events else 0.0,
+        }
+
+    def _rows(self, number: int) -> tuple[Row, ...]:
+        """What the predicate of a list says."""
+        return () if number == EVERY else self._predicates.rows(number - 1)
+
+    def _access_through(self, number: int) -> AccessPath:
+        others = int(self._lists.arrays().length[number]) - 1
+        return AccessPath(expression_of([self._rows(number)]), others)
+
+    def _add_clauses(self, clauses: Clauses) -> None:
+        self._predicates.use(clauses.words)
+        coming = np.bincount(clauses.words + 1, minlength=len(self._predicates) + 1)
+        coming[EVERY] = np.count_nonzero(np.diff(clauses.first) == 0)
+        self._lists.make_room(coming)
+        self._contents.make_room(clauses)
+        enter(self._lists.arrays(), self._contents.arrays(), clauses)
+
+    def _changed(self) -> None:
+        """Make the index anew after a change."""
+        self._encoder.refresh()
+        predicates = self._predicates.arrays()
+        unlisted = np.flatnonzero((predicates.initial == UNKNOWN) & (predicates.operator >= 0))
+        self._index = Index(predicates, unlisted, self._lists.arrays(), self._contents.arrays())
+
+    def _match_block(self, events: Events) -> Pairs:
+        index = self._index
+        workspace, left = self._workspace(index)
+        start, rows, slots = 0, [], []
+        while start < len(events.code):
+            reached, count = match_events(*index, events, start, left, workspace.scratch, workspace.results)
+            rows.append(workspace.results.event[:count].copy())
+            slots.append(workspace.results.slot[:count].copy())
+            if reached == start:
+                workspace.have_more_results()
+            start = reached
+        pairs = workspace.distinct(np.concatenate(rows), np.concatenate(slots))
+        workspace.count(len(events.code), len(pairs[0]))
+        with self._seen_lock:
+            self._seen += workspace.counted()
+        return pairs
+
+    def _workspace(self, index: Index) -> tuple[Workspace, Counters]:
+        """The workspace and the counters of this thread, fit for the index."""
+        own = self._own
+        known: Workspace | None = getattr(own, "workspace", None)
+        if known is None or known.index is not index:
+            own.workspace = Workspace.fit(known, index, index.predicates.initial, 1)
+            own.left = _fit(getattr(own, "left", None), index.contents.width)
+        return own.workspace, own.left
+
+
+def _fit(old: Counters | None, width: Counters) -> Counters:
+    """Counters for clauses of these widths: the old ones if large enough."""
+    if old is None or old.dtype != width.dtype or len(old) < len(width):
+        old = np.zeros(len(width) + len(width) // SPARE, width.dtype)
+    old[: len(width)] = width
+    return old
+
+
+class ClauseLists:
+    """The clauses of each predicate. Changes must not run beside anything else; matching only reads."""
+
+    def __init__(self) -> None:
+        self._start = GrowingArray(np.int64)
+        self._length = GrowingArray(np.int64)
+        self._capacity = GrowingArray(np.int64)
+        self._clause: npt.NDArray[np.uint32] = np.zeros(16, np.uint32)
+        self._end = 0
+        self._have_lists(EVERY + 1)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes taken, room to grow included."""
+        return self._clause.nbytes + sum(each.nbytes for each in (self._start, self._length, self._capacity))
+
+    def arrays(self) -> Lists:
+        """The lists as kernels see them."""
+        return Lists(self._start.values, self._length.values, self._capacity.values, self._clause)
+
+    def make_room(self, coming: npt.NDArray[np.int64]) -> None:
+        """Have room for so many more clauses in each list. A full list moves to the end, with room to spare."""
+        self._have_lists(len(coming))
+        needed = self._length.values.copy()
+        needed[: len(coming)] += coming
+        full = np.flatnonzero(needed > self._capacity.values)
+        room = _with_spare(needed[full])
+        if self._end + int(room.sum()) > len(self._clause):
+            self._lay_anew(needed)
+        else:
+            self._end = move_lists(self.arrays(), full, room, self._clause, self._end)
+
+    def compact(self) -> None:
+        """Lay the lists side by side if much room lies idle. Linear in their size."""
+        if self._end > WASTE * int(self._length.values.sum()):
+            self._lay_anew(self._length.values)
+
+    def _lay_anew(self, needed: npt.NDArray[np.int64]) -> None:
+        room = _with_spare(needed)
+        into = np.empty(max(16, int(_with_spare(room.sum()))), np.uint32)
+        self._end = move_lists(self.arrays(), np.arange(len(room)), room, into, 0)
+        self._clause = into
+
+    def _have_lists(self, count: int) -> None:
+        for array in (self._start, self._length, self._capacity):
+            array.grow_to(count)
+
+
+class ClauseContents:
+    """The lists that each clause is in, and whose it is. Changes must not run beside anything else."""
+
+    def __init__(self) -> None:
+        self._first = GrowingArray(np.uint32)
+        self._width: GrowingArray[np.unsignedinteger] = GrowingArray(np.uint8)
+        self._slot = GrowingArray(np.uint32)
+        self._sibling = GrowingArray(np.int32)
+        self._words = GrowingArray(np.uint32)
+        self._head = GrowingArray(np.int32, fill=-1)
+        self._free = GrowingArray(np.int64, fill=-1, size=2)
+        self._spare = np.zeros(TOTALS, np.int64)
+
+    def __len__(self) -> int:
+        return int(self._spare[LIVE])
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes taken, room to grow included."""
+        arrays = (self._first, self._width, self._slot, self._sibling, self._words, self._head, self._free)
+        return sum(each.nbytes for each in arrays)
+
+    def arrays(self) -> Contents:
+        """The clauses as kernels see them."""
+        return Contents(
+            self._first.values,
+            self._width.values,
+            self._slot.values,
+            self._sibling.values,
+            self._words.values,
+            self._head.values,
+            self._free.values,
+            self._spare,
+        )
+
+    def lists_of(self, slot: int) -> list[list[int]]:
+        """For each clause of a subscription, the lists it is in."""
+        lists, clause = [], int(self._head.values[slot])
+        while clause >= 0:
+            first, width = int(self._first.values[clause]), int(self._width.values[clause])
+            lists.append(self._words.values[first : first + width].tolist())
+            clause = int(self._sibling.values[clause])
+        return lists
+
+    def have_slots(self, slots: Slots) -> None:
+        """Have a place for every slot."""
+        self._head.grow_to(int(slots.max(initial=-1)) + 1)
+
+    def make_room(self, clauses: Clauses) -> None:
+        """Have room for new clauses."""
+        widths = np.maximum(np.diff(clauses.first), 1)
+        widest = int(widths.max(initial=1))
+        self._have_width(widest)
+        self.have_slots(clauses.slot)
+        for array in (self._first, self._width, self._slot, self._sibling):
+            array.grow_to(int(self._spare[END]) + len(widths))
+        self._words.grow_to(int(self._spare[END_WORD]) + int(widths.sum()))
+
+    def compact(self) -> None:
+        """Lay the words of clauses side by side if many are of no clause. Linear in the number of clauses."""
+        used, idle = int(self._spare[END_WORD]), int(self._spare[FREE_WORDS])
+        if used > WASTE * (used - idle):
+            into = GrowingArray(np.uint32, size=used - idle)
+            move_words(self.arrays(), into.values)
+            self._words = into
+
+    def _have_width(self, widest: int) -> None:
+        """Have counters, and lists of free numbers, for clauses of this width."""
+        self._free.grow_to(widest + 1)
+        dtype = np.min_scalar_type(widest)
+        if dtype.itemsize > self._width.values.itemsize:
+            wider: GrowingArray[np.unsignedinteger] = GrowingArray(dtype.type, size=len(self._width))
+            wider.values[:] = self._width.values
+            self._width = wider
+
+
+def _with_spare(needed: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return needed + needed // SPARE

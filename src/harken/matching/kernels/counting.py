@@ -1,0 +1,304 @@
+"""The counting algorithm: hits of clauses, counted predicate by predicate (Fabret et al. 2000, section 5).
+
+**Lists.** Each predicate has the list of the clauses that contain it: a region of one flat array, with room to
+grow. The list of predicate p is number p + 1; list EVERY is that of clauses without predicates, and every event
+walks it.
+
+**Counters** run down: for each clause how many of its predicates are still lacking, the size of the clause to
+begin with. At 0 it matches, and no other number has to be read to see that. After an event all are as before.
+
+**Numbers** of clauses are used again. A free one keeps its room in `words`, for clauses of the same width.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from harken.jit import tight
+from harken.matching.kernels.layout import (
+    ALONE,
+    CHECKS,
+    LAST,
+    REPEATS,
+    Clauses,
+    Events,
+    Predicates,
+    Results,
+    Scratch,
+)
+from harken.matching.kernels.truth import holds, satisfied
+
+EVERY = 0
+"""The list that every event walks."""
+
+NOBODY = 2**32 - 1
+"""Instead of a slot: the number is free."""
+
+WORTH_COPYING = 16
+"""Counters that can be copied in the time in which one is found and set back."""
+
+Counters = npt.NDArray[np.unsignedinteger]
+
+
+class Lists(NamedTuple):
+    """By list: the clauses that wait for its predicate."""
+
+    start: npt.NDArray[np.int64]
+    length: npt.NDArray[np.int64]
+    capacity: npt.NDArray[np.int64]
+    clause: npt.NDArray[np.uint32]
+    """All regions; in each, clauses in any order."""
+
+
+class Contents(NamedTuple):
+    """By clause: the lists it is in, and whose it is."""
+
+    first: npt.NDArray[np.uint32]
+    """Its lists are words[first : first + width]."""
+    width: Counters
+    """As wide an integer as the widest clause needs. 0 if the number is free and has no room."""
+    slot: npt.NDArray[np.uint32]
+    sibling: npt.NDArray[np.int32]
+    """The next clause of the same subscription, ALONE or LAST; of a free number, the next one of its width."""
+    words: npt.NDArray[np.uint32]
+    head: npt.NDArray[np.int32]
+    """By slot: its first clause, or -1."""
+    free: npt.NDArray[np.int64]
+    """By width: the first free number with so much room, or -1."""
+    spare: npt.NDArray[np.int64]
+    """Totals (below)."""
+
+
+END, END_WORD, LIVE, FREE_WORDS, TOTALS = range(5)
+"""Where unused numbers and words begin; how many clauses there are; how many words free numbers keep."""
+
+
+@tight
+def open_lists(
+    predicates: Predicates,
+    unlisted: npt.NDArray[np.int64],
+    events: Events,
+    event: int,
+    opened: npt.NDArray[np.int32],
+) -> int:
+    """Write down the lists of all predicates that an event satisfies; how many there are.
+
+    Predicates that its values do not lead to are `unlisted`, and are asked one by one.
+    """
+    count = satisfied(predicates, events, event, opened)
+    for predicate in unlisted:
+        if holds(predicates, events, event, predicate):
+            opened[count] = predicate
+            count += 1
+    for at in range(count):
+        opened[at] += 1
+    opened[count] = EVERY
+    return count + 1
+
+
+@tight
+def count_down(
+    lists: Lists,
+    contents: Contents,
+    number: int,
+    event: int,
+    left: Counters,
+    scratch: Scratch,
+    results: Results,
+    found: int,
+) -> int:
+    """Let the clauses of one list lack one predicate less; how many have matched then, told as far as they fit."""
+    start = lists.start[number]
+    for at in range(start, start + lists.length[number]):
+        clause = lists.clause[at]
+        lacking = left[clause] - 1
+        left[clause] = lacking
+        if lacking == 0:
+            if found < len(results.slot):
+                results.event[found], results.slot[found] = event, contents.slot[clause]
+                scratch.counts[REPEATS] += contents.sibling[clause] != ALONE
+            found += 1
+    return found
+
+
+@tight
+def set_back(
+    lists: Lists, contents: Contents, opened: npt.NDArray[np.int32], count: int, steps: int, left: Counters
+) -> None:
+    """Leave the counters as they were before the event, in the way that is shorter after so many steps."""
+    clauses = contents.spare[END]
+    if steps * WORTH_COPYING > clauses:
+        for clause in range(clauses):
+            left[clause] = contents.width[clause]
+        return
+    for number in opened[:count]:
+        start = lists.start[number]
+        for at in range(start, start + lists.length[number]):
+            left[lists.clause[at]] += 1
+
+
+@tight
+def match_events(
+    predicates: Predicates,
+    unlisted: npt.NDArray[np.int64],
+    lists: Lists,
+    contents: Contents,
+    events: Events,
+    start: int,
+    left: Counters,
+    scratch: Scratch,
+    results: Results,
+) -> tuple[int, int]:
+    """Match events from `start` on until done or until the results are full.
+
+    Returns the first event not matched and how many results there are.
+    """
+    found, opened = 0, scratch.touched
+    for event in range(start, events.code.shape[0]):
+        count, steps, now = open_lists(predicates, unlisted, events, event, opened), 0, found
+        for number in opened[:count]:
+            now = count_down(lists, contents, number, event, left, scratch, results, now)
+            steps += lists.length[number]
+        set_back(lists, contents, opened, count, steps, left)
+        if now > len(results.slot):
+            return event, found
+        found = now
+        scratch.counts[CHECKS] += steps
+    return events.code.shape[0], found
+
+
+@tight
+def enter(lists: Lists, contents: Contents, clauses: Clauses) -> None:
+    """Take in clauses, for which there is room everywhere."""
+    for new in range(len(clauses.slot)):
+        begin, end = clauses.first[new], clauses.first[new + 1]
+        clause = _new_clause(contents, max(1, end - begin))
+        first = np.int64(contents.first[clause])
+        contents.words[first] = EVERY
+        for at in range(begin, end):
+            contents.words[first + at - begin] = clauses.words[at] + 1
+        for at in range(first, first + np.int64(contents.width[clause])):
+            number = contents.words[at]
+            lists.clause[lists.start[number] + lists.length[number]] = clause
+            lists.length[number] += 1
+        _own(contents, clause, clauses.slot[new], clauses.alone[new])
+
+
+@tight
+def _new_clause(contents: Contents, width: int) -> int:
+    """A number for a clause of this width, with room for its words."""
+    free, spare = contents.free, contents.spare
+    spare[LIVE] += 1
+    clause = free[width]
+    if clause >= 0:
+        free[width] = contents.sibling[clause]
+        spare[FREE_WORDS] -= width
+        return clause
+    clause = free[0]
+    if clause >= 0:
+        free[0] = contents.sibling[clause]
+    else:
+        clause = spare[END]
+        spare[END] += 1
+    contents.first[clause], contents.width[clause] = spare[END_WORD], width
+    spare[END_WORD] += width
+    return clause
+
+
+@tight
+def _own(contents: Contents, clause: int, slot: int, alone: bool) -> None:
+    following = contents.head[slot]
+    contents.slot[clause] = slot
+    contents.sibling[clause] = following if following >= 0 else ALONE if alone else LAST
+    contents.head[slot] = clause
+
+
+@tight
+def count_words(contents: Contents, slots: npt.NDArray[np.int64]) -> int:
+    """In how many lists the clauses of these slots are."""
+    total = 0
+    for slot in slots:
+        clause = np.int64(contents.head[slot])
+        while clause >= 0:
+            total += np.int64(contents.width[clause])
+            clause = np.int64(contents.sibling[clause])
+    return total
+
+
+@tight
+def take_out(lists: Lists, contents: Contents, slots: npt.NDArray[np.int64], words: npt.NDArray[np.int64]) -> None:
+    """Remove the clauses of these slots, and write down all the lists they were in."""
+    count = 0
+    for slot in slots:
+        clause = np.int64(contents.head[slot])
+        contents.head[slot] = -1
+        while clause >= 0:
+            following = np.int64(contents.sibling[clause])
+            first = np.int64(contents.first[clause])
+            for at in range(first, first + np.int64(contents.width[clause])):
+                _strike(lists, contents.words[at], clause)
+                words[count] = contents.words[at]
+                count += 1
+            _set_free(contents, clause)
+            clause = following
+
+
+@tight
+def _strike(lists: Lists, number: int, clause: int) -> None:
+    """Take a clause off a list; the last one fills its place. Linear in the list's length."""
+    at, last = lists.start[number], lists.start[number] + lists.length[number] - 1
+    while lists.clause[at] != clause:
+        at += 1
+    lists.clause[at] = lists.clause[last]
+    lists.length[number] -= 1
+
+
+@tight
+def _set_free(contents: Contents, clause: int) -> None:
+    width = np.int64(contents.width[clause])
+    contents.slot[clause] = NOBODY
+    contents.sibling[clause] = contents.free[width]
+    contents.free[width] = clause
+    contents.spare[LIVE] -= 1
+    contents.spare[FREE_WORDS] += width
+
+
+@tight
+def move_lists(
+    lists: Lists,
+    numbers: npt.NDArray[np.int64],
+    room: npt.NDArray[np.int64],
+    into: npt.NDArray[np.uint32],
+    end: int,
+) -> int:
+    """Copy lists to where there is room for them, one after the other from `end` on; where they end."""
+    for at in range(len(numbers)):
+        number, start = numbers[at], lists.start[numbers[at]]
+        for entry in range(lists.length[number]):
+            into[end + entry] = lists.clause[start + entry]
+        lists.start[number], lists.capacity[number] = end, room[at]
+        end += room[at]
+    return end
+
+
+@tight
+def move_words(contents: Contents, into: npt.NDArray[np.uint32]) -> None:
+    """Copy the words of all clauses side by side; free numbers lose their room."""
+    free, spare = contents.free, contents.spare
+    for width in range(len(free)):
+        free[width] = -1
+    end = 0
+    for clause in range(spare[END]):
+        first, width = np.int64(contents.first[clause]), np.int64(contents.width[clause])
+        if contents.slot[clause] == NOBODY:
+            contents.width[clause], contents.sibling[clause] = 0, free[0]
+            free[0] = clause
+            continue
+        for at in range(width):
+            into[end + at] = contents.words[first + at]
+        contents.first[clause] = end
+        end += width
+    spare[END_WORD], spare[FREE_WORDS] = end, 0

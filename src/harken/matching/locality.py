@@ -1,0 +1,57 @@
+"""The order of events within a block: those that look at the same memory come one after the other.
+
+Keys are numbered so that the constants most clauses ask for count most: clusters whose keys differ only in the
+others lie side by side. Where the index is far larger than the caches, events are matched in the same order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from harken.matching.contract import Pairs
+from harken.matching.kernels.layout import FIRST_KEY_TABLE, Events, Tables
+
+LEADING = 2
+"""Dimensions that events are ordered by."""
+
+LARGE = 8 << 20
+"""Bytes of clusters from which on ordering events pays: some times what the caches of one core hold."""
+
+SORTED_BLOCK = 16_384
+"""Events that are ordered together: the more, the more of them look at the same memory."""
+
+
+def leading_dimensions(tables: Tables, nbytes: int) -> tuple[int, ...]:
+    """The dimensions to order events by: those that the keys of most clauses have; none if it does not pay."""
+    if nbytes < LARGE:
+        return ()
+    clauses: dict[int, int] = {}
+    for table in range(FIRST_KEY_TABLE, len(tables.base)):
+        for at in range(tables.first[table], tables.first[table + 1]):
+            dimension = int(tables.dimension[at])
+            clauses[dimension] = clauses.get(dimension, 0) + int(tables.population[table])
+    ranked = sorted((-count, dimension) for dimension, count in clauses.items() if count)
+    return tuple(dimension for _, dimension in ranked[:LEADING])
+
+
+def order_of(events: Events, leading: tuple[int, ...]) -> npt.NDArray[np.int64] | None:
+    """The events in the order of the clusters they look at; None if they had better stay as they are."""
+    if not leading or len(events.code) < SORTED_BLOCK // 8 or len(events.also):
+        return None
+    key = np.zeros(len(events.code), np.int64)
+    for dimension in leading:
+        key = key << 31 | events.code[:, dimension]
+    return np.argsort(key)
+
+
+def ordered(events: Events, order: npt.NDArray[np.int64]) -> Events:
+    """The events in that order."""
+    return events._replace(code=events.code[order], label=events.label[order])
+
+
+def in_event_order(order: npt.NDArray[np.int64], pairs: Pairs) -> Pairs:
+    """Matches of ordered events as matches of the events as they came."""
+    rows = order[pairs[0]]
+    ascending = np.argsort(rows, kind="stable")
+    return rows[ascending], pairs[1][ascending]

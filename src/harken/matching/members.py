@@ -1,0 +1,59 @@
+"""Which sets hold a constant: linked lists in flat arrays, by the constant's place."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from harken.matching.growing import GrowingArray
+from harken.matching.saving import State
+
+
+class Members:
+    """The sets of each constant. Changes must not run beside anything else."""
+
+    def __init__(self) -> None:
+        self.head = GrowingArray(np.int32, fill=-1)
+        self.next = GrowingArray(np.int32, fill=-1)
+        self.predicate = GrowingArray(np.int32)
+        self._free: list[int] = []
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes taken."""
+        return self.head.nbytes + self.next.nbytes + self.predicate.nbytes
+
+    def state(self) -> State:
+        """The lists as they are."""
+        free = np.array(self._free, np.int64)
+        lists = {"head": self.head.values, "next": self.next.values, "predicate": self.predicate.values}
+        return State({}, {**lists, "free": free})
+
+    def restore(self, state: State) -> None:
+        """Have the lists that others had."""
+        self.head = GrowingArray.of(state.array("head", np.int32), fill=-1)
+        self.next = GrowingArray.of(state.array("next", np.int32), fill=-1)
+        self.predicate = GrowingArray.of(state.array("predicate", np.int32))
+        self._free = state.array("free", np.int64).tolist()
+
+    def add(self, place: int, predicate: int) -> None:
+        """A set holds the constant at this place."""
+        if self._free:
+            node = self._free.pop()
+        else:
+            node = self.next.append(-1)
+            self.predicate.append(0)
+        self.predicate.values[node] = predicate
+        self.next.values[node] = self.head.values[place]
+        self.head.values[place] = node
+
+    def discard(self, place: int, predicate: int) -> None:
+        """It no longer does."""
+        before, node = -1, int(self.head.values[place])
+        while self.predicate.values[node] != predicate:
+            before, node = node, int(self.next.values[node])
+        following = self.next.values[node]
+        if before < 0:
+            self.head.values[place] = following
+        else:
+            self.next.values[before] = following
+        self._free.append(node)

@@ -1,0 +1,76 @@
+"""Events from dictionaries to codes and labels, value by value, with as little Python for each as can be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableSequence
+from decimal import Decimal
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from harken.matching.dimensions import Dimension
+from harken.matching.kernels.layout import UNLISTED
+from harken.matching.predicates import PredicateTable
+from harken.model.events import FlatEvent
+from harken.model.values import EventValue, Kind, kind_of_class
+
+Codes: TypeAlias = MutableSequence[int] | memoryview
+Further: TypeAlias = Callable[[EventValue, Codes, list[int]], None]
+Step: TypeAlias = tuple[int, Callable[[EventValue, int], int], Further | None]
+"""What to do with a value: the dimension it counts in, how to find its code, and what else to find out."""
+
+
+class RowReader:
+    """Reads events for the predicates of one table, as they are now. Reads only; one may serve many threads."""
+
+    def __init__(self, predicates: PredicateTable, label_column: npt.NDArray[np.int32]) -> None:
+        self._predicates = predicates
+        self._label_column = label_column
+        self._steps: dict[str, dict[type, tuple[Step, ...]]] = {}
+
+    def read(self, event: FlatEvent, code: Codes, label: Codes, also: list[int]) -> None:
+        """Write an event's codes, by dimension, and labels, by their column; list other predicates that hold."""
+        known = self._steps
+        for name, value in event.items():
+            by_class = known.get(name)
+            if by_class is None:
+                if name not in self._predicates.by_attribute:
+                    continue
+                by_class = known[name] = {}
+            steps = by_class.get(type(value))
+            if steps is None:
+                steps = by_class[type(value)] = self._steps_for(name, type(value))
+            for dimension, code_of, further in steps:
+                code[dimension] = code_of(value, UNLISTED)
+                if further is not None:
+                    further(value, label, also)
+
+    def _steps_for(self, name: str, its_class: type) -> tuple[Step, ...]:
+        of_attribute = self._predicates.by_attribute[name]
+        kinds: tuple[Kind | None, ...] = (kind_of_class(its_class), None)
+        return tuple(self._step(of_attribute[kind], its_class) for kind in kinds if kind in of_attribute)
+
+    def _step(self, dimension: Dimension, its_class: type) -> Step:
+        if dimension.kind is None:
+            return dimension.number, _unlisted, self._further(dimension)
+        if its_class is Decimal:
+            return dimension.number, lambda value, _: dimension.code_of(value), self._further(dimension)
+        return dimension.number, dimension.codes.get, self._further(dimension)  # type: ignore[return-value]
+
+    def _further(self, dimension: Dimension) -> Further | None:
+        column = int(self._label_column[dimension.number])
+        tests = self._predicates.tests_of(dimension.number)
+        if column < 0 and not tests:
+            return None
+
+        def find_out(value: EventValue, label: Codes, also: list[int]) -> None:
+            if column >= 0:
+                label[column] = dimension.order.label_of(value)
+            also.extend(number for number, test in tests.items() if test(value))
+
+        return find_out
+
+
+def _unlisted(value: EventValue, default: int) -> int:
+    return default

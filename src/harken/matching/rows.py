@@ -1,0 +1,68 @@
+"""Predicates of the compiled form one by one, and many of them, or of constants, as Arrow columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from harken.normal.compiled import PREDICATE
+from harken.normal.operators import Operand
+
+Row: TypeAlias = tuple[str, str, Operand]
+"""A predicate of the compiled form: attribute, operator, operand."""
+
+_OPERAND = {field.name: field.type for field in PREDICATE if field.name in Operand._fields}
+
+
+def operand_columns(operands: Sequence[Operand]) -> dict[str, pa.Array]:
+    """Operands columnwise, every one exactly as it is."""
+    values = list(zip(*operands, strict=True)) or [()] * len(Operand._fields)
+    return {name: pa.array(each, _OPERAND[name]) for name, each in zip(Operand._fields, values, strict=True)}
+
+
+def operands_of(table: pa.Table) -> Iterator[Operand]:
+    """The operands that these columns of a table hold."""
+    types, integers, reals, texts, shapes = (listed(table.column(name)) for name in Operand._fields)
+    shapes = [None if shape is None else tuple(shape) for shape in shapes]
+    return map(Operand, types, integers, reals, texts, shapes)
+
+
+def predicate_table(numbered: Sequence[tuple[int, tuple[Row, ...]]]) -> pa.Table:
+    """Numbered predicates of one or several rows each as a table of these rows."""
+    rows = [row for _, rows in numbered for row in rows]
+    return pa.table(
+        {
+            "number": pa.array([number for number, rows in numbered for _ in rows], pa.int64()),
+            "attribute": pa.array([row[0] for row in rows], PREDICATE.field("attribute").type),
+            "operator": pa.array([row[1] for row in rows], PREDICATE.field("operator").type),
+            **operand_columns([row[2] for row in rows]),
+        }
+    )
+
+
+def predicates_of(table: pa.Table) -> Iterator[tuple[int, tuple[Row, ...]]]:
+    """The numbered predicates that a table holds."""
+    names, operators = listed(table.column("attribute")), listed(table.column("operator"))
+    rows = list(zip(names, operators, operands_of(table), strict=True))
+    numbers = table.column("number").to_numpy()
+    first = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1])[: len(rows)])
+    ends = np.append(first[1:], len(rows))[: len(first)]
+    for number, begin, end in zip(numbers[first].tolist(), first.tolist(), ends.tolist(), strict=True):
+        yield number, tuple(rows[begin:end])
+
+
+def listed(column: pa.ChunkedArray) -> list[Any]:
+    """The values of a column as Python has them. Arrow's own way takes many times as long, value by value."""
+    joined = column.combine_chunks()
+    if joined.null_count == len(joined):
+        return [None] * len(joined)
+    if pa.types.is_dictionary(joined.type):
+        known = [*joined.dictionary.to_pylist(), None]
+        return [known[place] for place in joined.indices.fill_null(len(known) - 1).to_numpy().tolist()]
+    if pa.types.is_primitive(joined.type) and not joined.null_count:
+        joined = joined.to_numpy(zero_copy_only=False)
+    values: list[Any] = joined.tolist()
+    return values

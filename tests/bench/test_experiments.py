@@ -1,0 +1,70 @@
+"""Every experiment runs at its small scale, and finds what it is there to find."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from harken import algorithms
+from harken.bench import report
+from harken.bench.experiments import experiments, load
+from harken.bench.measuring import Bench
+
+PLOTTED = {name for name in experiments() if name.startswith("fabret")} | {"single-event", "soak", "updates"}
+
+FOUND = {
+    "compile": {"one shape", "all distinct", "one shape / all distinct"},
+    "fabret-fig3a": {
+        "dynamic alone, 50,000 subscriptions",
+        "clusters visited, 50,000 subscriptions",
+        "clauses checked, 50,000 subscriptions",
+        "part of the yardstick, 50,000 subscriptions",
+        "propagation, no prefetch, 10,000 subscriptions",
+        "dynamic / propagation at 50,000",
+        "dynamic: at 50,000 / at 10,000",
+    },
+    "fabret-fig3b": {"dynamic, w1, 30,000 subscriptions", "propagation: w1 / w2 at 30,000"},
+    "fabret-fig3c": {"dynamic, index, 50,000 subscriptions", "propagation, index, 20,000 subscriptions"},
+    "fabret-fig3d": {"dynamic, 50,000 subscriptions", "dynamic / propagation at 50,000"},
+    "fabret-domain": {"dynamic, 10 values per attribute", "propagation: 100 values per attribute / 10"},
+    "fabret-predicates": {
+        "dynamic, 14 predicates per subscription",
+        "dynamic: 14 predicates per subscription / 4",
+    },
+    "fabret-fig4a": {"dynamic, after the change", "dynamic / no change, after the change"},
+    "fabret-fig4b": {"no change, before the change", "dynamic / no change, after the change"},
+    "first-use": {"first process", "later process", "first process, from start to exit", "first / later"},
+    "ranges": {"dynamic, 10,000 subscriptions", "scan, 10,000 subscriptions", "dynamic / scan"},
+    "single-event": {"median", "99th percentile"},
+    "soak": {"operations", "match", "match_columns", "save_and_load"},
+    "updates": {"batches in", "batches out", "one text subscribed, beyond parsing", "one unsubscribed"},
+    "yardstick": {"prefetched", "dependent", "prefetched / dependent"},
+}
+
+
+@pytest.mark.parametrize("name", experiments())
+def test_a_small_run_finds_its_figures_and_holds_them_to_no_target(name, tmp_path):
+    bench = Bench(repeats=1, minutes=0.05)
+    result = load(name)(bench)
+    measured = [*result.figures, *result.ratios]
+    assert {each.name for each in measured} >= FOUND[name]
+    assert all(math.isfinite(sample) and sample > 0 for each in measured for sample in each.samples)
+    assert all(each.target is None for each in measured)
+    assert (result.plot is not None) is (name in PLOTTED)
+    assert bool(result.paper) is name.startswith("fabret")
+    written = report.write(tmp_path, name, report.to_dict(name, bench, result), result)
+    assert all(path.stat().st_size > 0 for path in written)
+
+
+@pytest.mark.parametrize("algorithm", ["counting", "static"])
+def test_an_algorithm_takes_part_as_soon_as_it_is_registered(algorithm):
+    result = load("fabret-fig3d")(Bench(repeats=1))
+    took_part = any(each.name.startswith(algorithm) for each in result.figures)
+    assert took_part is (algorithm in algorithms())
+
+
+def test_figures_that_the_paper_plots_have_a_line_for_each_contender():
+    plot = load("fabret-predicates")(Bench(repeats=1)).plot
+    assert {"dynamic", "propagation"} <= {curve.label for curve in plot.curves}
+    assert all(curve.x == (4.0, 8.0, 14.0) and len(curve.y) == 3 for curve in plot.curves)
