@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from harken.jit import tight
+from harken.jit import part, tight
 from harken.matching.kernels.layout import (
     ALONE,
     CHECKS,
@@ -76,7 +76,7 @@ END, END_WORD, LIVE, FREE_WORDS, TOTALS = range(5)
 """Where unused numbers and words begin; how many clauses there are; how many words free numbers keep."""
 
 
-@tight
+@part
 def open_lists(
     predicates: Predicates,
     unlisted: npt.NDArray[np.int64],
@@ -99,7 +99,7 @@ def open_lists(
     return count + 1
 
 
-@tight
+@part
 def count_down(
     lists: Lists,
     contents: Contents,
@@ -124,7 +124,7 @@ def count_down(
     return found
 
 
-@tight
+@part
 def set_back(
     lists: Lists, contents: Contents, opened: npt.NDArray[np.int32], count: int, steps: int, left: Counters
 ) -> None:
@@ -187,7 +187,7 @@ def enter(lists: Lists, contents: Contents, clauses: Clauses) -> None:
         _own(contents, clause, clauses.slot[new], clauses.alone[new])
 
 
-@tight
+@part
 def _new_clause(contents: Contents, width: int) -> int:
     """A number for a clause of this width, with room for its words."""
     free, spare = contents.free, contents.spare
@@ -208,7 +208,7 @@ def _new_clause(contents: Contents, width: int) -> int:
     return clause
 
 
-@tight
+@part
 def _own(contents: Contents, clause: int, slot: int, alone: bool) -> None:
     following = contents.head[slot]
     contents.slot[clause] = slot
@@ -246,7 +246,7 @@ def take_out(lists: Lists, contents: Contents, slots: npt.NDArray[np.int64], wor
             clause = following
 
 
-@tight
+@part
 def _strike(lists: Lists, number: int, clause: int) -> None:
     """Take a clause off a list; the last one fills its place. Linear in the list's length."""
     at, last = lists.start[number], lists.start[number] + lists.length[number] - 1
@@ -256,7 +256,7 @@ def _strike(lists: Lists, number: int, clause: int) -> None:
     lists.length[number] -= 1
 
 
-@tight
+@part
 def _set_free(contents: Contents, clause: int) -> None:
     width = np.int64(contents.width[clause])
     contents.slot[clause] = NOBODY

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from harken.jit import tight
+from harken.jit import part, tight
 from harken.matching.kernels.layout import (
     CAPACITY,
     EQUAL,
@@ -26,7 +26,7 @@ from harken.matching.kernels.layout import (
 from harken.matching.kernels.placing import NO_TABLE, choose, clause_predicates, insert, remove, residual_of
 
 
-@tight
+@part
 def access_chance(
     predicates: Predicates, tables: Tables, selectivity: npt.NDArray[np.float32], table: int, key: int
 ) -> float:

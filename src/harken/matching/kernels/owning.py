@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from harken.jit import tight
+from harken.jit import part
 from harken.matching.kernels.layout import (
     AFTER,
     ALONE,
@@ -22,14 +22,14 @@ from harken.matching.kernels.layout import (
 )
 
 
-@tight
+@part
 def has_room_to_share(blocks: Blocks) -> bool:
     """Whether one more clause can be shared: that takes one number and two nodes at most."""
     clauses = blocks.spare[FREE_SHARED] >= 0 or blocks.spare[END_SHARED] < len(blocks.shared_head)
     return clauses and blocks.spare[END_NODE] + 2 <= len(blocks.nodes)
 
 
-@tight
+@part
 def new_shared(blocks: Blocks, block: int) -> int:
     """A number for a clause in this block, without owners yet."""
     spare = blocks.spare
@@ -44,7 +44,7 @@ def new_shared(blocks: Blocks, block: int) -> int:
     return number
 
 
-@tight
+@part
 def add_owner(blocks: Blocks, number: int, slot: int, alone: bool) -> None:
     """A subscription asks for a shared clause; `alone` if it has no other."""
     spare, nodes = blocks.spare, blocks.nodes
@@ -66,7 +66,7 @@ def add_owner(blocks: Blocks, number: int, slot: int, alone: bool) -> None:
     blocks.block_of[slot] = SHARED + node
 
 
-@tight
+@part
 def drop_owner(blocks: Blocks, node: int) -> None:
     """A subscription no longer asks for a shared clause."""
     nodes = blocks.nodes
@@ -81,7 +81,7 @@ def drop_owner(blocks: Blocks, node: int) -> None:
     blocks.spare[FREE_NODE] = node
 
 
-@tight
+@part
 def free_shared(blocks: Blocks, number: int) -> None:
     """A shared clause has no owner left."""
     blocks.shared_head[number] = blocks.spare[FREE_SHARED]

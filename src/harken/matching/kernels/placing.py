@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from harken.jit import kernel, tight
+from harken.jit import kernel, part, tight
 from harken.matching.kernels.layout import (
     ALL_TABLE,
     CAPACITY,
@@ -43,19 +43,19 @@ SEEN = 256
 """Entries of a cluster that are looked at for one that asks the same."""
 
 
-@tight
+@part
 def lines_for(entries: int, width: int) -> int:
     """Cache lines that a block needs for this many entries."""
     return (HEADER + entries * (width + 1) + LINE - 1) // LINE
 
 
-@tight
+@part
 def room_in(lines: int, width: int) -> int:
     """Entries that fit into a block of this many lines."""
     return (lines * LINE - HEADER) // (width + 1)
 
 
-@tight
+@part
 def _allocate(words: npt.NDArray[np.uint32], free: npt.NDArray[np.int64], lines: int) -> int:
     """A block of lines: a freed one of that size, or from the end. free[0] is the end; 0 if there is no room."""
     if lines < FREE_CLASSES and free[lines] > 0:
@@ -69,19 +69,19 @@ def _allocate(words: npt.NDArray[np.uint32], free: npt.NDArray[np.int64], lines:
     return block
 
 
-@tight
+@part
 def _release(words: npt.NDArray[np.uint32], free: npt.NDArray[np.int64], block: int, lines: int) -> None:
     if lines < FREE_CLASSES:
         words[block * LINE + NEXT] = free[lines]
         free[lines] = block
 
 
-@tight
+@part
 def _grown(lines: int) -> int:
     return lines + max(1, lines // 2)
 
 
-@tight
+@part
 def _set_block(blocks: Blocks, entry_id: int, block: int) -> None:
     if entry_id >= SHARED:
         blocks.shared_block[entry_id - SHARED] = block
@@ -89,7 +89,7 @@ def _set_block(blocks: Blocks, entry_id: int, block: int) -> None:
         blocks.block_of[entry_id] = block
 
 
-@tight
+@part
 def _cluster_for(blocks: Blocks, free: npt.NDArray[np.int64], place: int, table: int, key: int, width: int) -> int:
     """The block for entries of this width at a place of the directory, made if there is none; 0 without room."""
     words = blocks.words
@@ -111,7 +111,7 @@ def _cluster_for(blocks: Blocks, free: npt.NDArray[np.int64], place: int, table:
     return block
 
 
-@tight
+@part
 def append(
     blocks: Blocks,
     free: npt.NDArray[np.int64],
@@ -136,7 +136,7 @@ def append(
     return block
 
 
-@tight
+@part
 def insert(
     blocks: Blocks,
     free: npt.NDArray[np.int64],
@@ -156,7 +156,7 @@ def insert(
     return block > 0
 
 
-@tight
+@part
 def _same_clause(words: npt.NDArray[np.uint32], block: int, residual: npt.NDArray[np.int64], width: int) -> int:
     """The entry of a cluster that asks for the same, or -1. What many ask for comes early: not all are seen."""
     first = block * LINE + HEADER
@@ -178,7 +178,7 @@ def _same_clause(words: npt.NDArray[np.uint32], block: int, residual: npt.NDArra
     return -1
 
 
-@tight
+@part
 def enter(
     tables: Tables,
     blocks: Blocks,
@@ -225,7 +225,7 @@ def enter(
     return True
 
 
-@tight
+@part
 def _moved_to_larger(blocks: Blocks, free: npt.NDArray[np.int64], place: int, block: int, width: int) -> int:
     """Copy a full block into a larger one and put that in its place; 0 if words ran out of room."""
     words = blocks.words
@@ -250,7 +250,7 @@ def _moved_to_larger(blocks: Blocks, free: npt.NDArray[np.int64], place: int, bl
     return larger
 
 
-@tight
+@part
 def _replace(blocks: Blocks, place: int, old: int, new: int) -> None:
     """Put a block in the place of another among those of an access path."""
     words = blocks.words
@@ -274,7 +274,7 @@ def find_entry(words: npt.NDArray[np.uint32], block: int, entry_id: int) -> int:
     return -1
 
 
-@tight
+@part
 def remove(words: npt.NDArray[np.uint32], block: int, entry: int) -> None:
     """Take an entry out; the last one fills its place. An empty block stays for the next to come."""
     base = block * LINE
@@ -314,7 +314,7 @@ def clause_predicates(
     return count
 
 
-@tight
+@part
 def _key_of(
     predicates: Predicates,
     tables: Tables,
@@ -338,7 +338,7 @@ def _key_of(
     return key, chance
 
 
-@tight
+@part
 def choose(
     predicates: Predicates, tables: Tables, chances: Chances, clause: npt.NDArray[np.int64], without: int
 ) -> tuple[int, int, float]:
@@ -369,7 +369,7 @@ def choose(
     return best_table, best_key, best_chance
 
 
-@tight
+@part
 def residual_of(
     predicates: Predicates,
     tables: Tables,
@@ -398,7 +398,7 @@ def residual_of(
     return width
 
 
-@tight
+@part
 def _rank(predicates: Predicates, chances: Chances, table: int, key: int, word: int) -> float:
     """How late to ask for a predicate: one that the cell nearly guarantees comes last."""
     nearly = table == RANGE_TABLE and predicates.cell[word] == key
@@ -428,7 +428,7 @@ def place_clauses(
     return len(clauses.slot)
 
 
-@tight
+@part
 def _take_entry(
     predicates: Predicates,
     tables: Tables,

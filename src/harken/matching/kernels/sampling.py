@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from harken.jit import tight
+from harken.jit import part, tight
 from harken.matching.kernels.layout import EQUAL, LENGTH, LINE, NEXT, Blocks, Chances, Predicates, Tables
 from harken.matching.kernels.placing import NO_TABLE, choose, clause_predicates
 
@@ -22,7 +22,7 @@ class Equalities(NamedTuple):
     """Of each clause: the chance of its best access path that is not a key table."""
 
 
-@tight
+@part
 def _write_equalities(
     predicates: Predicates, chances: Chances, clause: npt.NDArray[np.int64], into: Equalities, end: int
 ) -> int:
