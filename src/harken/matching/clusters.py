@@ -178,12 +178,11 @@ class ClusterStore:
                 return table
         return None
 
-    def make_room(self, predicates: int, dimensions: int, cells: int, slots: int) -> None:
-        """Have a place for every predicate, dimension, cell and slot."""
+    def make_room(self, predicates: int, dimensions: int, cells: int) -> None:
+        """Have a place in the directory for every predicate, dimension and cell."""
         self._widen(PREDICATE_TABLE, predicates)
         self._widen(PRESENCE_TABLE, dimensions)
         self._widen(RANGE_TABLE, cells)
-        self.block_of.grow_to(slots)
 
     def place(self, predicates: Predicates, chances: Chances, clauses: Clauses) -> None:
         """Put clauses under their best access paths. Linear in their number."""

@@ -6,15 +6,13 @@ lists of all predicates that hold, which grows with the number of subscriptions.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from harken.matching.contract import AccessPath, Incoming, Pairs, Slots, Stats
-from harken.matching.encoding import Encoder
+from harken.matching.contract import AccessPath, Slots, Stats
+from harken.matching.encoded_matcher import EncodedMatcher
 from harken.matching.events import EventBatch
 from harken.matching.growing import GrowingArray
 from harken.matching.kernels.counting import (
@@ -35,13 +33,8 @@ from harken.matching.kernels.counting import (
     take_out,
 )
 from harken.matching.kernels.layout import UNKNOWN, Clauses, Events, Predicates
-from harken.matching.predicates import PredicateTable
-from harken.matching.rows import Row
-from harken.matching.translation import translate
 from harken.matching.workspace import Workspace
 from harken.model.events import FlatEvent
-from harken.model.expressions import Expression
-from harken.normal.operators import expression_of
 
 SPARE = 8
 """One part in so many is added to the room that lists need, and to that of the array they are in."""
@@ -59,140 +52,89 @@ class Index(NamedTuple):
     contents: Contents
 
 
-class CountingMatcher:
+class CountingMatcher(EncodedMatcher):
     """For every predicate the clauses that contain it, and for every clause a counter.
 
-    Any number of threads may match at once while none adds or removes: lists are only read, and each thread has
-    its own counters: one byte per clause, more only if some clause has more than 255 predicates.
+    Each thread that matches has its own counters: one byte per clause, more only if some clause has more than 255
+    predicates.
     """
 
     def __init__(self) -> None:
         # Order predicates are asked for every event anyway: in a flat array they are walked faster than linked.
-        self._predicates = PredicateTable(eager_limit=0)
-        self._encoder = Encoder(self._predicates)
+        super().__init__(eager_limit=0)
         self._lists = ClauseLists()
         self._contents = ClauseContents()
-        self._slots = 0
-        self._own = threading.local()
-        self._seen = np.zeros(4, np.int64)
-        self._seen_lock = threading.Lock()
-        self._changed()
-
-    def add(self, slots: Slots, incoming: Incoming) -> None:
-        """Enter each clause in the lists of its predicates. Linear in the number of predicates."""
-        done = 0
-        for batch in incoming.compiled.to_batches():
-            self._add_clauses(translate(batch, self._predicates, slots[done : done + batch.num_rows]))
-            done += batch.num_rows
-        self._contents.have_slots(slots)
-        self._slots += len(slots)
-        self._changed()
-
-    def remove(self, slots: Slots) -> None:
-        """Strike each clause off the lists of its predicates. Linear in the lengths of these lists."""
-        gone = np.asarray(slots, np.int64)
-        words = np.zeros(count_words(self._contents.arrays(), gone), np.int64)
-        take_out(self._lists.arrays(), self._contents.arrays(), gone, words)
-        self._predicates.release(words[words != EVERY] - 1)
-        self._lists.compact()
-        self._contents.compact()
-        self._slots -= len(slots)
         self._changed()
 
     def match(self, event: FlatEvent) -> Slots:
         """Match one event."""
         return self.match_batch(EventBatch([event], {}, 1))[1]
 
-    def match_batch(self, events: EventBatch) -> Pairs:
-        """Encode and match, block by block."""
-        rows, slots = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        for start, block in self._encoder.blocks(events):
-            found_rows, found_slots = self._match_block(block)
-            rows.append(found_rows + start)
-            slots.append(found_slots)
-        return np.concatenate(rows), np.concatenate(slots)
-
-    @property
-    def attributes(self) -> Collection[str]:
-        """The attributes that some predicate in use looks at."""
-        return self._predicates.attributes.keys()
-
-    def expression(self, slot: int) -> Expression:
-        """What a subscription asks for, in its normal form."""
-        clauses = self._contents.lists_of(slot)
-        return expression_of([[row for number in numbers for row in self._rows(number)] for numbers in clauses])
-
     def access(self, slot: int) -> list[AccessPath]:
         """How events find the clauses of a subscription: through every predicate of each."""
-        return [self._access_through(number) for numbers in self._contents.lists_of(slot) for number in numbers]
+        lists = [number for numbers in self._contents.lists_of(slot) for number in numbers]
+        return [
+            AccessPath(self._said([_predicates_of([number])]), self._lists.size(number) - 1) for number in lists
+        ]
 
     def stats(self) -> Stats:
         """Sizes, bytes by part, and what matching has done; a check is one step of one counter."""
-        events, matches, _, checks = self._seen.tolist()
         return {
-            "subscriptions": self._slots,
+            **self._common_stats(),
             "clauses": len(self._contents),
-            "predicates": self._predicates.in_use,
             "bytes": {
                 "lists": self._lists.nbytes,
                 "clauses": self._contents.nbytes,
                 "counters of a thread": self._contents.arrays().width.nbytes,
                 "predicates": self._predicates.nbytes,
             },
-            "events": events,
-            "matches": matches,
-            "matches_per_event": matches / events if events else 0.0,
-            "checks_per_event": checks / events if events else 0.0,
         }
 
-    def _rows(self, number: int) -> tuple[Row, ...]:
-        """What the predicate of a list says."""
-        return () if number == EVERY else self._predicates.rows(number - 1)
+    def _observe(self, events: Events) -> None:
+        """Nothing here depends on what events look like."""
 
-    def _access_through(self, number: int) -> AccessPath:
-        others = int(self._lists.arrays().length[number]) - 1
-        return AccessPath(expression_of([self._rows(number)]), others)
+    def _have_slots(self, count: int) -> None:
+        self._contents.have_slots(count)
 
-    def _add_clauses(self, clauses: Clauses) -> None:
-        self._predicates.use(clauses.words)
+    def _enter(self, clauses: Clauses) -> None:
         coming = np.bincount(clauses.words + 1, minlength=len(self._predicates) + 1)
         coming[EVERY] = np.count_nonzero(np.diff(clauses.first) == 0)
         self._lists.make_room(coming)
         self._contents.make_room(clauses)
         enter(self._lists.arrays(), self._contents.arrays(), clauses)
 
+    def _take_out(self, slots: Slots) -> npt.NDArray[np.int64]:
+        """Strike each clause off the lists of its predicates. Linear in the lengths of these lists."""
+        words = np.zeros(count_words(self._contents.arrays(), slots), np.int64)
+        take_out(self._lists.arrays(), self._contents.arrays(), slots, words)
+        self._lists.compact()
+        self._contents.compact()
+        return np.asarray(words[words != EVERY] - 1, np.int64)
+
+    def _clauses_of(self, slot: int) -> list[list[int]]:
+        return [_predicates_of(numbers) for numbers in self._contents.lists_of(slot)]
+
     def _changed(self) -> None:
-        """Make the index anew after a change."""
         self._encoder.refresh()
         predicates = self._predicates.arrays()
         unlisted = np.flatnonzero((predicates.initial == UNKNOWN) & (predicates.operator >= 0))
         self._index = Index(predicates, unlisted, self._lists.arrays(), self._contents.arrays())
 
-    def _match_block(self, events: Events) -> Pairs:
-        index = self._index
-        workspace, left = self._workspace(index)
-        start, rows, slots = 0, [], []
-        while start < len(events.code):
-            reached, count = match_events(*index, events, start, left, workspace.scratch, workspace.results)
-            rows.append(workspace.results.event[:count].copy())
-            slots.append(workspace.results.slot[:count].copy())
-            if reached == start:
-                workspace.have_more_results()
-            start = reached
-        pairs = workspace.distinct(np.concatenate(rows), np.concatenate(slots))
-        workspace.count(len(events.code), len(pairs[0]))
-        with self._seen_lock:
-            self._seen += workspace.counted()
-        return pairs
-
-    def _workspace(self, index: Index) -> tuple[Workspace, Counters]:
-        """The workspace and the counters of this thread, fit for the index."""
-        own = self._own
+    def _workspace(self) -> Workspace:
+        own, index = self._own, self._index
         known: Workspace | None = getattr(own, "workspace", None)
         if known is None or known.index is not index:
-            own.workspace = Workspace.fit(known, index, index.predicates.initial, 1)
+            own.workspace = known = Workspace.fit(known, index, index.predicates.initial, 1)
             own.left = _fit(getattr(own, "left", None), index.contents.width)
-        return own.workspace, own.left
+        return known
+
+    def _match_from(self, start: int, events: Events, workspace: Workspace) -> tuple[int, int]:
+        return match_events(*self._index, events, start, self._own.left, workspace.scratch, workspace.results)
+
+
+def _predicates_of(lists: list[int]) -> list[int]:
+    """The predicates of these lists; that of every event has none."""
+    return [number - 1 for number in lists if number != EVERY]
 
 
 def _fit(old: Counters | None, width: Counters) -> Counters:
@@ -222,6 +164,10 @@ class ClauseLists:
     def arrays(self) -> Lists:
         """The lists as kernels see them."""
         return Lists(self._start.values, self._length.values, self._capacity.values, self._clause)
+
+    def size(self, number: int) -> int:
+        """How many clauses a list has."""
+        return int(self._length.values[number])
 
     def make_room(self, coming: npt.NDArray[np.int64]) -> None:
         """Have room for so many more clauses in each list. A full list moves to the end, with room to spare."""
@@ -295,16 +241,15 @@ class ClauseContents:
             clause = int(self._sibling.values[clause])
         return lists
 
-    def have_slots(self, slots: Slots) -> None:
-        """Have a place for every slot."""
-        self._head.grow_to(int(slots.max(initial=-1)) + 1)
+    def have_slots(self, count: int) -> None:
+        """Have a place for every slot below this one."""
+        self._head.grow_to(count)
 
     def make_room(self, clauses: Clauses) -> None:
         """Have room for new clauses."""
         widths = np.maximum(np.diff(clauses.first), 1)
         widest = int(widths.max(initial=1))
         self._have_width(widest)
-        self.have_slots(clauses.slot)
         for array in (self._first, self._width, self._slot, self._sibling):
             array.grow_to(int(self._spare[END]) + len(widths))
         self._words.grow_to(int(self._spare[END_WORD]) + int(widths.sum()))

@@ -1,6 +1,10 @@
-"""From the compiled form to predicate words: each distinct predicate is looked up once per batch."""
+"""From the compiled form to predicate words."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +21,65 @@ _BOUNDS = frozenset({"<", "<=", ">", ">="})
 _FLOAT, _STRING, _INT = TYPES.index("float"), TYPES.index("string"), TYPES.index("int")
 
 
+FEW = 8
+"""Subscriptions up to so many are translated one by one: working on columns would take longer."""
+
+
 def translate(batch: pa.RecordBatch, predicates: PredicateTable, slots: Slots) -> Clauses:
     """The clauses of compiled subscriptions, one for each slot, their predicates interned."""
+    if batch.num_rows <= FEW:
+        return translate_few(batch, predicates, slots)
+    return translate_many(batch, predicates, slots)
+
+
+def translate_few(batch: pa.RecordBatch, predicates: PredicateTable, slots: Slots) -> Clauses:
+    """As `translate`, predicate by predicate."""
+    first, words, owners, alone = [0], list[int](), list[int](), list[bool]()
+    for slot, clauses in zip(slots.tolist(), batch.column("clauses").to_pylist(), strict=True):
+        for clause in clauses:
+            rows = [_row_of(fields) for fields in clause]
+            words.extend(predicates.intern(tuple(sorted(set(run)))) for run in _runs(rows))
+            first.append(len(words))
+            owners.append(slot)
+            alone.append(len(clauses) == 1)
+    return Clauses(
+        np.array(first, np.int64), np.array(words, np.int64), np.array(owners, np.int64), np.array(alone, np.bool_)
+    )
+
+
+def _row_of(fields: dict[str, Any]) -> Row:
+    """One predicate as the table of predicates knows it."""
+    name, operator, kind = fields["attribute"], fields["operator"], fields["type"]
+    if kind is None:
+        return name, operator, Operand()
+    if operator == "is":
+        return name, operator, Operand("float" if kind == "int" else kind)
+    if fields["shape"] is not None:
+        return name, operator, Operand(kind, shape=tuple(fields["shape"]))
+    if kind == "float":
+        real = fields["real"]
+        # A float that is a whole number is the same constant as the int: give it the int's form.
+        is_whole = real.is_integer() and abs(real) < 2.0**63
+        return name, operator, Operand("int", int(real)) if is_whole else Operand("float", real=real)
+    if kind == "string":
+        return name, operator, Operand("string", text=fields["text"])
+    return name, operator, Operand(kind, fields["integer"])
+
+
+def _runs(rows: list[Row]) -> Iterator[list[Row]]:
+    """Rows by predicate: neighbours on one attribute that bound it, or list its values, are one."""
+    for _, joined in groupby(enumerate(rows), key=lambda each: _run_key(*each)):
+        yield [row for _, row in joined]
+
+
+def _run_key(at: int, row: Row) -> tuple[str, object]:
+    if row[1] in _BOUNDS:
+        return row[0], _BOUNDS
+    return row[0], row[1] if row[1] == "in" else at
+
+
+def translate_many(batch: pa.RecordBatch, predicates: PredicateTable, slots: Slots) -> Clauses:
+    """As `translate`, column by column: each distinct predicate is looked up once."""
     clauses = batch.column("clauses")
     inner = clauses.flatten()
     flat = inner.flatten()

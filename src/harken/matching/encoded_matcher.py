@@ -1,0 +1,149 @@
+"""What all algorithms on codes share: predicates, encoding, and matching block by block."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from harken.matching.contract import Incoming, Pairs, Slots
+from harken.matching.encoding import BLOCK, Encoder
+from harken.matching.events import EventBatch
+from harken.matching.kernels.layout import Clauses, Events
+from harken.matching.predicates import PredicateTable
+from harken.matching.translation import translate
+from harken.matching.workspace import Workspace
+from harken.model.expressions import Expression
+from harken.normal.operators import expression_of
+
+
+class EncodedMatcher(ABC):
+    """Subscriptions as clauses of numbered predicates, events as codes.
+
+    Any number of threads may match at once while none adds or removes: what matching reads is made anew after
+    every change and then only read, and each thread has its own workspace.
+    """
+
+    _block = BLOCK
+    """Events that are encoded and matched together."""
+
+    def __init__(self, *, eager_limit: int) -> None:
+        self._predicates = PredicateTable(eager_limit=eager_limit)
+        self._encoder = Encoder(self._predicates)
+        self._slots = 0
+        self._own = threading.local()
+        self._seen = np.zeros(4, np.int64)
+        self._seen_lock = threading.Lock()
+
+    def add(self, slots: Slots, incoming: Incoming) -> None:
+        """Translate and enter. Linear in the number of predicates."""
+        self._have_slots(int(slots.max(initial=-1)) + 1)
+        done = 0
+        for batch in incoming.compiled.to_batches():
+            clauses = translate(batch, self._predicates, slots[done : done + batch.num_rows])
+            self._predicates.use(clauses.words)
+            self._enter(clauses)
+            done += batch.num_rows
+        self._slots += len(slots)
+        self._changed()
+
+    def remove(self, slots: Slots) -> None:
+        """Take out, and forget predicates that nobody asks for any more."""
+        self._predicates.release(self._take_out(np.asarray(slots, np.int64)))
+        self._slots -= len(slots)
+        self._changed()
+
+    def match_batch(self, events: EventBatch) -> Pairs:
+        """Encode and match, block by block."""
+        rows, slots = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for start, block in self._encoder.blocks(events, self._block):
+            found_rows, found_slots = self._match_block(block)
+            rows.append(found_rows + start)
+            slots.append(found_slots)
+        return np.concatenate(rows), np.concatenate(slots)
+
+    @property
+    def attributes(self) -> Collection[str]:
+        """The attributes that some predicate in use looks at."""
+        return self._predicates.attributes.keys()
+
+    def expression(self, slot: int) -> Expression:
+        """What a subscription asks for, in its normal form."""
+        return self._said(self._clauses_of(slot))
+
+    def _said(self, clauses: Sequence[Sequence[int]]) -> Expression:
+        """What clauses of numbered predicates ask for."""
+        return expression_of(
+            [[row for number in clause for row in self._predicates.rows(number)] for clause in clauses]
+        )
+
+    def _match_block(self, events: Events) -> Pairs:
+        workspace = self._workspace()
+        start, rows, slots = 0, [], []
+        while start < len(events.code):
+            reached, count = self._match_from(start, events, workspace)
+            rows.append(workspace.results.event[:count].copy())
+            slots.append(workspace.results.slot[:count].copy())
+            if reached == start:
+                workspace.have_more_results()
+            start = reached
+        pairs = workspace.distinct(np.concatenate(rows), np.concatenate(slots))
+        workspace.count(len(events.code), len(pairs[0]))
+        self._note(workspace, events)
+        return pairs
+
+    def _note(self, workspace: Workspace, events: Events) -> None:
+        """Remember what was seen, unless another thread is at it: then it is counted later."""
+        if self._seen_lock.acquire(blocking=False):
+            try:
+                self._seen += workspace.counted()
+                self._observe(events)
+            finally:
+                self._seen_lock.release()
+
+    def _common_stats(self) -> dict[str, object]:
+        """What matching has done so far, and the numbers of subscriptions and predicates."""
+        events, matches, visits, checks = self._seen.tolist()
+        per_event = {"matches": matches, "clusters": visits, "checks": checks}
+        return {
+            "subscriptions": self._slots,
+            "predicates": self._predicates.in_use,
+            "events": events,
+            "matches": matches,
+            **{f"{name}_per_event": count / events if events else 0.0 for name, count in per_event.items()},
+        }
+
+    @abstractmethod
+    def _observe(self, events: Events) -> None:
+        """See what events look like. One thread at a time comes here."""
+
+    @abstractmethod
+    def _have_slots(self, count: int) -> None:
+        """Have a place for every slot below this one."""
+
+    @abstractmethod
+    def _enter(self, clauses: Clauses) -> None:
+        """Take clauses in; their predicates are counted already."""
+
+    @abstractmethod
+    def _take_out(self, slots: Slots) -> npt.NDArray[np.int64]:
+        """Remove all clauses of these slots; the numbers of their predicates, one by one."""
+
+    @abstractmethod
+    def _clauses_of(self, slot: int) -> list[list[int]]:
+        """The clauses of a slot, as numbers of predicates."""
+
+    @abstractmethod
+    def _changed(self) -> None:
+        """Make what matching reads anew."""
+
+    @abstractmethod
+    def _workspace(self) -> Workspace:
+        """The workspace of this thread, fit for what matching reads now."""
+
+    @abstractmethod
+    def _match_from(self, start: int, events: Events, workspace: Workspace) -> tuple[int, int]:
+        """Match events from `start` on: the first that was not matched, and how many results there are."""
