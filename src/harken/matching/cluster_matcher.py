@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.matching.clusters import ClusterStore
-from harken.matching.contract import AccessPath, Pairs, Slots, Stats
+from harken.matching.contract import AccessPath, Slots, Stats
 from harken.matching.encoded_matcher import EncodedMatcher
 from harken.matching.encoding import BLOCK
 from harken.matching.kernels.layout import (
@@ -32,7 +32,7 @@ from harken.matching.kernels.layout import (
 from harken.matching.kernels.maintaining import redistribute
 from harken.matching.kernels.matching import match_events
 from harken.matching.kernels.placing import clause_predicates, find_entry
-from harken.matching.locality import SORTED_BLOCK, in_event_order, leading_dimensions, order_of, ordered
+from harken.matching.locality import SORTED_BLOCK, leading_dimensions
 from harken.matching.saving import State
 from harken.matching.single import SingleMatching
 from harken.matching.statistics import EventStatistics
@@ -59,8 +59,6 @@ class Index(NamedTuple):
     predicates: Predicates
     tables: Tables
     blocks: Blocks
-    leading: tuple[int, ...]
-    """The dimensions to order events by, if that pays."""
 
 
 class ClusterMatcher(EncodedMatcher):
@@ -174,19 +172,13 @@ class ClusterMatcher(EncodedMatcher):
     def _changed(self) -> None:
         self._encoder.refresh()
         tables = self._store.tables()
-        leading = leading_dimensions(tables, self._store.nbytes["clusters"])
-        self._index = Index(self._predicates.arrays(), tables, self._store.blocks(), leading)
-        self._block = SORTED_BLOCK if leading else BLOCK
+        self._index = Index(self._predicates.arrays(), tables, self._store.blocks())
+        self._leading = leading_dimensions(tables, self._store.nbytes["clusters"])
+        self._block = SORTED_BLOCK if self._leading else BLOCK
         self._sample.clear()
 
-    def _match_block(self, events: Events) -> Pairs:
-        order = order_of(events, self._index.leading)
-        if order is None:
-            return super()._match_block(events)
-        return in_event_order(order, super()._match_block(ordered(events, order)))
-
     def _match_from(self, start: int, events: Events, workspace: Workspace) -> tuple[int, int]:
-        predicates, tables, blocks, _ = self._index
+        predicates, tables, blocks = self._index
         return match_events(
             predicates, tables, blocks, events, start, workspace.scratch, self._prefetch, workspace.results
         )
@@ -220,7 +212,7 @@ class ClusterMatcher(EncodedMatcher):
         workspace = self._workspace()
         single: SingleMatching | None = self._own.single
         if single is None:
-            predicates, tables, blocks, _ = self._index
+            predicates, tables, blocks = self._index
             single = self._own.single = SingleMatching(predicates, tables, blocks, self._encoder, workspace)
         return single
 

@@ -13,6 +13,7 @@ from harken.matching.contract import Incoming, Pairs, Slots
 from harken.matching.encoding import BLOCK, Encoder
 from harken.matching.events import EventBatch
 from harken.matching.kernels.layout import Clauses, Events
+from harken.matching.locality import in_event_order
 from harken.matching.predicates import PredicateTable
 from harken.matching.translation import translate
 from harken.matching.workspace import Workspace
@@ -29,6 +30,9 @@ class EncodedMatcher(ABC):
 
     _block = BLOCK
     """Events that are encoded and matched together."""
+
+    _leading: tuple[int, ...] = ()
+    """The dimensions to order events by, if that pays."""
 
     def __init__(self, *, eager_limit: int) -> None:
         self._predicates = PredicateTable(eager_limit=eager_limit)
@@ -59,8 +63,8 @@ class EncodedMatcher(ABC):
     def match_batch(self, events: EventBatch) -> Pairs:
         """Encode and match, block by block."""
         rows, slots = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        for start, block in self._encoder.blocks(events, self._block):
-            found_rows, found_slots = self._match_block(block)
+        for start, block, order in self._encoder.blocks(events, self._block, self._leading):
+            found_rows, found_slots = in_event_order(order, self._match_block(block))
             rows.append(found_rows + start)
             slots.append(found_slots)
         return np.concatenate(rows), np.concatenate(slots)

@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 from harken.errors import EventError
 from harken.matching.dimensions import Dimension
 from harken.matching.events import EventBatch, arrow_type, python_values
-from harken.matching.kernels.encoding import codes_by_place, codes_by_search
+from harken.matching.kernels.encoding import codes_by_place, codes_by_search, rows_in_order
 from harken.matching.kernels.layout import MISSING, UNLISTED, Events
-from harken.matching.ordering import INTEGER_KINDS
+from harken.matching.locality import Order, order_of
+from harken.matching.ordering import INTEGER_KINDS, Numbers
 from harken.matching.predicates import PredicateTable
 from harken.matching.reading import RowReader
 from harken.model.events import FlatEvent
@@ -46,17 +47,22 @@ class Encoder:
         self._label_column[self._ordered] = np.arange(len(self._ordered))
         self.reader = RowReader(predicates, self._label_column)
 
-    def blocks(self, batch: EventBatch, size: int = BLOCK) -> Iterator[tuple[int, Events]]:
-        """A batch, block by block, each with the row it begins at."""
+    def blocks(
+        self, batch: EventBatch, size: int = BLOCK, leading: tuple[int, ...] = ()
+    ) -> Iterator[tuple[int, Events, Order | None]]:
+        """A batch, block by block: the row it begins at, its events, and the order they were brought into, if any.
+
+        With `leading` dimensions, events that are alike there come one after the other.
+        """
         if batch.flat_rows is not None:
             for start in range(0, len(batch), size):
-                yield start, self._from_rows(batch.flat_rows[start : start + size])
+                yield start, self._from_rows(batch.flat_rows[start : start + size]), None
             return
         columns = {name: batch.columns[name] for name in batch.columns if name in self._predicates.by_attribute}
         for start in range(0, len(batch), size):
             count = min(size, len(batch) - start)
             slices = {name: column.slice(start, count) for name, column in columns.items()}
-            yield start, self._from_columns(slices, start, count)
+            yield start, *self._in_order(self._from_columns(slices, start, count), leading)
 
     def empty(self, count: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """Codes and labels of so many events without any value."""
@@ -83,7 +89,9 @@ class Encoder:
         return self.events(code, label, also)
 
     def _from_columns(self, columns: dict[str, pa.ChunkedArray], start: int, count: int) -> Events:
-        code, label = self.empty(count)
+        """Events whose codes and labels lie column by column: so they are written fastest."""
+        code = np.full((len(self._predicates.dimensions), count), MISSING, np.int32).T
+        label = np.zeros((max(1, len(self._ordered)), count), np.int64).T
         also: list[tuple[int, int]] = []
         for name, chunks in columns.items():
             if pa.types.is_null(chunks.type):
@@ -103,6 +111,16 @@ class Encoder:
                 self._see_tests(anything, values, also)
         return self.events(code, label, also)
 
+    def _in_order(self, events: Events, leading: tuple[int, ...]) -> tuple[Events, Order | None]:
+        """Events that were encoded column by column as kernels read them: row by row, in the order of memory."""
+        order = order_of(events, leading)
+        if order is None:
+            code, label = np.ascontiguousarray(events.code), np.ascontiguousarray(events.label)
+            return events._replace(code=code, label=label), None
+        rows = np.empty(events.code.shape, np.int32)
+        rows_in_order(events.code.T, order, rows)
+        return events._replace(code=rows, label=np.ascontiguousarray(events.label[order])), order
+
     def _encode(
         self,
         dimension: Dimension,
@@ -118,7 +136,7 @@ class Encoder:
             lookup = self._lookups.get(dimension.number)
             if lookup is None or lookup.version != dimension.version:
                 lookup = self._lookups[dimension.number] = _Lookup(dimension)
-            if not lookup.encode(numbers, column.valid(), code):
+            if not lookup.encode(numbers, column.valid(), code[:, dimension.number]):
                 self._encode_distinct(dimension, column, code, label)
             elif self._label_column[dimension.number] >= 0:
                 self._label(dimension, column, numbers, label)
@@ -128,7 +146,7 @@ class Encoder:
         self,
         dimension: Dimension,
         column: _Column,
-        numbers: npt.NDArray[np.int64] | npt.NDArray[np.float64],
+        numbers: Numbers,
         label: npt.NDArray[np.int64],
     ) -> None:
         into = label[:, self._label_column[dimension.number]]
@@ -186,7 +204,7 @@ class _Column:
         """An index of the rows that have a value."""
         return self.valid() if self._column.null_count else slice(None)
 
-    def numbers(self) -> npt.NDArray[np.int64] | npt.NDArray[np.float64] | None:
+    def numbers(self) -> Numbers | None:
         """The values as machine numbers that say all; None if they are of another kind."""
         column = self._column
         if self._type is Type.FLOAT and not pa.types.is_decimal(column.type):
@@ -204,7 +222,7 @@ class _Column:
             raise EventError(said, attribute=self._name, row=row)
         return np.asarray(numbers, np.float64)
 
-    def _integers(self, column: pa.Array) -> npt.NDArray[np.int64]:
+    def _integers(self, column: pa.Array) -> Numbers:
         try:
             if pa.types.is_timestamp(column.type):
                 column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
@@ -214,12 +232,12 @@ class _Column:
                 column = column.cast(pa.uint8())
             if column.null_count:
                 column = pc.fill_null(column, 0)
-            if column.type != pa.int64():
+            if column.type not in (pa.int64(), pa.int32()):
                 column = column.cast(pa.int64())
         except pa.ArrowInvalid:
             self.values()  # finds the row at fault and says so
             raise
-        numbers = np.asarray(column.to_numpy(zero_copy_only=False), np.int64)
+        numbers: Numbers = np.asarray(column.to_numpy(zero_copy_only=False))
         if self._type in CALENDAR and len(numbers):
             first, last = CALENDAR[self._type]
             if numbers.min() < first or numbers.max() > last:
@@ -257,7 +275,6 @@ class _Lookup:
     """How the numbers of one dimension find their codes."""
 
     def __init__(self, dimension: Dimension) -> None:
-        self._number = dimension.number
         self.version = dimension.version
         pairs = [(_number_of(dimension, constant), code) for constant, code in dimension.codes.items()]
         integers = sorted((int(number), code) for number, code in pairs if number == int(number))
@@ -283,18 +300,18 @@ class _Lookup:
 
     def encode(
         self,
-        numbers: npt.NDArray[np.int64] | npt.NDArray[np.float64],
+        numbers: Numbers,
         valid: npt.NDArray[np.bool_],
         code: npt.NDArray[np.int32],
     ) -> bool:
         """Write the codes of numbers; False if these numbers and constants need more care."""
-        if numbers.dtype == np.int64 and self._table is not None:
-            codes_by_place(numbers.view(np.int64), valid, self._lowest, self._table, code, self._number)
+        if numbers.dtype.kind == "i" and self._table is not None:
+            codes_by_place(numbers, valid, self._lowest, self._table, code)  # type: ignore[arg-type]
             return True
-        if numbers.dtype == np.int64 and not self._searchable:
+        if numbers.dtype.kind == "i" and not self._searchable:
             return False
         values = numbers.astype(np.float64, copy=False)
-        codes_by_search(values, valid, self._floats, self._float_codes, code, self._number)
+        codes_by_search(values, valid, self._floats, self._float_codes, code)
         return True
 
 

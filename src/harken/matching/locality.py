@@ -6,11 +6,16 @@ others lie side by side. Where the index is far larger than the caches, events a
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 import numpy.typing as npt
 
 from harken.matching.contract import Pairs
 from harken.matching.kernels.layout import FIRST_KEY_TABLE, Events, Tables
+
+Order: TypeAlias = npt.NDArray[np.int64]
+"""For each event in its new place, which it was."""
 
 LEADING = 2
 """Dimensions that events are ordered by."""
@@ -35,7 +40,7 @@ def leading_dimensions(tables: Tables, nbytes: int) -> tuple[int, ...]:
     return tuple(dimension for _, dimension in ranked[:LEADING])
 
 
-def order_of(events: Events, leading: tuple[int, ...]) -> npt.NDArray[np.int64] | None:
+def order_of(events: Events, leading: tuple[int, ...]) -> Order | None:
     """The events in the order of the clusters they look at; None if they had better stay as they are."""
     if not leading or len(events.code) < SORTED_BLOCK // 8 or len(events.also):
         return None
@@ -45,13 +50,10 @@ def order_of(events: Events, leading: tuple[int, ...]) -> npt.NDArray[np.int64] 
     return np.argsort(key)
 
 
-def ordered(events: Events, order: npt.NDArray[np.int64]) -> Events:
-    """The events in that order."""
-    return events._replace(code=events.code[order], label=events.label[order])
-
-
-def in_event_order(order: npt.NDArray[np.int64], pairs: Pairs) -> Pairs:
-    """Matches of ordered events as matches of the events as they came."""
+def in_event_order(order: Order | None, pairs: Pairs) -> Pairs:
+    """Matches of events in that order, if any, as matches of the events as they came."""
+    if order is None:
+        return pairs
     rows = order[pairs[0]]
     ascending = np.argsort(rows, kind="stable")
     return rows[ascending], pairs[1][ascending]

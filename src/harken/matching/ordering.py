@@ -26,7 +26,8 @@ INTEGER_KINDS = (Kind.BOOL, Kind.DATE, Kind.TIMESTAMP)
 SPACING = 1 << 20
 """Between neighbours at first."""
 
-Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
+Numbers: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.int32] | npt.NDArray[np.float64]
+"""Values of a column as the machine has them."""
 
 Held: TypeAlias = tuple[Value, int, int]
 """A constant, its code or label, and how many predicates use it."""

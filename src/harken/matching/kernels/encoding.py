@@ -1,47 +1,62 @@
-"""Values to codes, a column at a time."""
+"""Values to codes, a column at a time, and columns to rows."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from harken.jit import kernel
+from harken.jit import tight
 from harken.matching.kernels.layout import MISSING, UNLISTED
 
 
-@kernel
+@tight
 def codes_by_place(
-    values: npt.NDArray[np.int64],
+    values: npt.NDArray[np.signedinteger],
     valid: npt.NDArray[np.bool_],
     lowest: int,
     table: npt.NDArray[np.int32],
     code: npt.NDArray[np.int32],
-    dimension: int,
 ) -> None:
     """Codes of integers whose constants lie close together: table[value - lowest]. No `valid` means all are."""
     for row in range(len(values)):
-        if len(valid) > 0 and not valid[row]:
-            code[row, dimension] = MISSING
-            continue
-        place = values[row] - lowest
-        # A difference that overflows is negative or far away, never by chance inside.
-        code[row, dimension] = table[place] if 0 <= place < len(table) and values[row] >= lowest else UNLISTED
+        # A difference that overflows is far above the last, as an unsigned number.
+        place = np.uint64(np.int64(values[row]) - lowest)
+        code[row] = table[place] if place < np.uint64(len(table)) else UNLISTED
+    for row in range(len(valid)):
+        if not valid[row]:
+            code[row] = MISSING
 
 
-@kernel
+@tight
 def codes_by_search(
     values: npt.NDArray[np.float64],
     valid: npt.NDArray[np.bool_],
     constants: npt.NDArray[np.float64],
     codes: npt.NDArray[np.int32],
     code: npt.NDArray[np.int32],
-    dimension: int,
 ) -> None:
     """Codes of numbers by binary search among ascending constants."""
     for row in range(len(values)):
-        if len(valid) > 0 and not valid[row]:
-            code[row, dimension] = MISSING
-            continue
-        place = np.searchsorted(constants, values[row])
-        found = place < len(constants) and constants[place] == values[row]
-        code[row, dimension] = codes[place] if found else UNLISTED
+        low, high = 0, len(constants)
+        while low < high:
+            middle = (low + high) // 2
+            if constants[middle] < values[row]:
+                low = middle + 1
+            else:
+                high = middle
+        found = low < len(constants) and constants[low] == values[row]
+        code[row] = codes[low] if found else UNLISTED
+    for row in range(len(valid)):
+        if not valid[row]:
+            code[row] = MISSING
+
+
+@tight
+def rows_in_order(
+    columns: npt.NDArray[np.int32], order: npt.NDArray[np.int64], rows: npt.NDArray[np.int32]
+) -> None:
+    """Columns, each contiguous, as rows, each contiguous and in that order."""
+    for row in range(len(order)):
+        at = order[row]
+        for column in range(len(columns)):
+            rows[row, column] = columns[column, at]
