@@ -35,7 +35,7 @@ FOUND = {
     "fabret-fig4a": {"dynamic, after the change", "dynamic / no change, after the change"},
     "fabret-fig4b": {"no change, before the change", "dynamic / no change, after the change"},
     "first-use": {"first process", "later process", "first process, from start to exit", "first / later"},
-    "ranges": {"dynamic, 10,000 subscriptions", "scan, 10,000 subscriptions", "dynamic / scan"},
+    "ranges": {"dynamic, 10,000 subscriptions", "dynamic / scan with early exit", "dynamic / scan by columns"},
     "single-event": {"median", "99th percentile"},
     "soak": {"operations", "match", "match_columns", "save_and_load"},
     "updates": {"batches in", "batches out", "one text subscribed, beyond parsing", "one unsubscribed"},

@@ -12,7 +12,7 @@ from harken import Engine, algorithms
 from harken.bench import loading, memory
 from harken.bench.apart import run_apart
 from harken.bench.experiments.fabret_churn import PER_SECOND, _Step
-from harken.bench.experiments.ranges import Scan
+from harken.bench.experiments.ranges import Scans
 from harken.bench.experiments.soak import Trial
 from harken.bench.experiments.updates import ROUNDS, _rates
 from harken.bench.measuring import Bench, Figure
@@ -91,10 +91,11 @@ def test_the_scan_finds_what_the_reference_finds():
         engine.subscribe_many(table)
     engine.subscribe(400, "a00 < 0")
     events = pa.concat_tables([made.events(40), _extremes(made.events(2))])
-    rows, ids = Scan(made, 400).match_batch(events)
-    found = list(zip(rows.tolist(), ids.tolist(), strict=True))
-    assert sorted(found) == sorted(zip(*engine.match_batch(events).to_pydict().values(), strict=True))
-    assert found
+    expected = sorted(zip(*engine.match_batch(events).to_pydict().values(), strict=True))
+    assert expected
+    scans = Scans(made, 400)
+    for rows, ids in (scans.one_by_one(events), scans.by_columns(events)):
+        assert sorted(zip(rows.tolist(), ids.tolist(), strict=True)) == expected
 
 
 def _extremes(events):

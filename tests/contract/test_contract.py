@@ -16,9 +16,9 @@ SEEDS = range(2 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 6)
 
 
 VARIANTS = {name: (name, {}) for name in algorithms()} | {
-    # At the sizes of tests nothing pays: these reorganise at every change, and evaluate nothing ahead.
+    # At the sizes of tests nothing pays: these reorganise at every change.
     "dynamic-restless": ("dynamic", {"patience": 1, "margin": 0.0}),
-    "dynamic-lazy": ("dynamic", {"patience": 1, "margin": 0.0, "eager_limit": 0, "prefetch": False}),
+    "dynamic-without-prefetch": ("dynamic", {"patience": 1, "margin": 0.0, "prefetch": False}),
     "static-eager": ("static", {"checks_per_lookup": 0.0}),
     "auto-growing": ("auto", {"small": 20}),
     "propagation-without-prefetch": ("propagation", {"prefetch": False}),

@@ -10,10 +10,9 @@ from tests.strategies import Generator
 
 VARIANTS = {
     "propagation": ("propagation", {}),
-    "propagation-lazy": ("propagation", {"eager_limit": 0}),
     "dynamic": ("dynamic", {}),
     "dynamic-restless": ("dynamic", {"patience": 1, "margin": 0.0}),
-    "dynamic-lazy": ("dynamic", {"patience": 1, "margin": 0.0, "eager_limit": 0, "prefetch": False}),
+    "dynamic-without-prefetch": ("dynamic", {"patience": 1, "margin": 0.0, "prefetch": False}),
     "static": ("static", {}),
     "auto": ("auto", {"small": 5}),
 }

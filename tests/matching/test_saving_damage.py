@@ -24,7 +24,7 @@ AS_PYTHON = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory):
-    churn = Churn(made("dynamic-lazy"), "damage")
+    churn = Churn(made("dynamic-without-prefetch"), "damage")
     churn.add(40)
     churn.remove(10)
     churn.check(5)

@@ -100,7 +100,7 @@ def test_key_tables_survive_with_what_is_known_of_them(algorithm, options, tmp_p
     assert found(loaded, events) == found(engine, events)
 
 
-@pytest.mark.parametrize("variant", ["propagation-lazy", "dynamic-lazy"])
+@pytest.mark.parametrize("variant", ["propagation", "dynamic-without-prefetch"])
 def test_bands_codes_and_numbers_survive(variant, tmp_path):
     engine = made(variant)
     engine.subscribe_many(

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.kernel
 def test_translating_one_by_one_gives_what_columns_give(several):
     table = compile_texts(Texts(list(range(len(several))), several)).table
     slots = np.arange(len(several))
-    predicates = PredicateTable(eager_limit=4)
+    predicates = PredicateTable()
     for batch in table.combine_chunks().to_batches():
         many = translate_many(batch, predicates, slots)
         few = translate_few(batch, predicates, slots)
@@ -42,7 +42,7 @@ def test_translating_one_by_one_gives_what_columns_give(several):
 def test_each_form_of_operand_is_translated_alike(text):
     table = compile_texts(Texts([1], [text])).table
     (batch,) = table.combine_chunks().to_batches()
-    predicates = PredicateTable(eager_limit=4)
+    predicates = PredicateTable()
     few = translate_few(batch, predicates, np.array([7]))
     many = translate_many(batch, predicates, np.array([7]))
     assert [each.tolist() for each in few] == [each.tolist() for each in many]

@@ -1,4 +1,4 @@
-"""Bands of dimensions with many order predicates, and the cells that clauses stand in by them (see layout.py)."""
+"""Bands of dimensions with order predicates, and the cells that clauses stand in by them (see layout.py)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Bands:
     def outgrown(self, dimension: int, predicates: int) -> bool:
         """Whether a dimension with so many order predicates wants bands, or new ones."""
         number = self._number.get(dimension)
-        return number is None or predicates > OUTGROWN * self._predicates[number]
+        return bool(predicates) and (number is None or predicates > OUTGROWN * self._predicates[number])
 
     def cut(self, dimension: Dimension, predicates: int) -> None:
         """Cut a dimension into bands with about equally many of its constants each."""

@@ -40,9 +40,6 @@ from harken.matching.workspace import Workspace
 from harken.model.events import FlatEvent
 from harken.model.expressions import Presence
 
-EAGER_LIMIT = 64
-"""Order predicates of one dimension up to this many are evaluated for every event, later ones where met."""
-
 OBSERVED = 16
 """Of so many blocks (or single events) one is looked at for statistics."""
 
@@ -64,8 +61,8 @@ class Index(NamedTuple):
 class ClusterMatcher(EncodedMatcher):
     """Clauses in clusters under access paths. Statistics are gathered from the events that come."""
 
-    def __init__(self, *, prefetch: bool = True, eager_limit: int = EAGER_LIMIT) -> None:
-        super().__init__(eager_limit=eager_limit)
+    def __init__(self, *, prefetch: bool = True) -> None:
+        super().__init__()
         self._prefetch = prefetch
         self._store = ClusterStore()
         self._statistics = EventStatistics()
@@ -200,8 +197,8 @@ class ClusterMatcher(EncodedMatcher):
         workspace: Workspace | None = getattr(self._own, "workspace", None)
         if workspace is None or workspace.index is not self._index:
             index, predicates = self._index, self._predicates
-            opened = len(index.tables.base) + len(predicates.dimensions) + len(predicates.bands) * CELLS + 1
-            places = predicates.most_satisfied + opened
+            cells = len(self._store.used_places(RANGE_TABLE))
+            places = predicates.most_satisfied + len(index.tables.base) + len(predicates.dimensions) + cells + 1
             workspace = Workspace.fit(workspace, index, index.predicates.initial, places)
             self._own.workspace = workspace
             self._own.single = None

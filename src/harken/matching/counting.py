@@ -60,8 +60,7 @@ class CountingMatcher(EncodedMatcher):
     """
 
     def __init__(self) -> None:
-        # Order predicates are asked for every event anyway: in a flat array they are walked faster than linked.
-        super().__init__(eager_limit=0)
+        super().__init__()
         self._lists = ClauseLists()
         self._contents = ClauseContents()
         self._changed()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from harken.matching.cluster_matcher import EAGER_LIMIT
 from harken.matching.contract import Incoming, Slots, Stats
 from harken.matching.cost import calibrated
 from harken.matching.kernels.layout import FIRST_KEY_TABLE, PREDICATE_TABLE
@@ -38,12 +37,11 @@ class DynamicMatcher(KeyedMatcher):
         self,
         *,
         prefetch: bool = True,
-        eager_limit: int = EAGER_LIMIT,
         margin: float = 1.5,
         patience: int = 1_000,
         adapt: bool = True,
     ) -> None:
-        super().__init__(prefetch=prefetch, eager_limit=eager_limit)
+        super().__init__(prefetch=prefetch)
         self.adapt = adapt
         self._margin = margin
         self._patience = patience

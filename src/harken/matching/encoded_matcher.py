@@ -34,8 +34,8 @@ class EncodedMatcher(ABC):
     _leading: tuple[int, ...] = ()
     """The dimensions to order events by, if that pays."""
 
-    def __init__(self, *, eager_limit: int) -> None:
-        self._predicates = PredicateTable(eager_limit=eager_limit)
+    def __init__(self) -> None:
+        self._predicates = PredicateTable()
         self._encoder = Encoder(self._predicates)
         self._slots = 0
         self._own = threading.local()

@@ -1,8 +1,7 @@
 """The distinct predicates of all subscriptions. Each is kept once, has a number, and counts who uses it.
 
 **Enumerated** predicates are found true in phase one: equalities through their constant, sets through their
-members, order predicates of a dimension with few of them, and tests that need more than integers. The others are
-evaluated in the clusters, where they are first met.
+members, and tests that need more than integers. The others are evaluated in clusters, where they are first met.
 """
 
 from __future__ import annotations
@@ -44,12 +43,15 @@ _BOUNDS = {">": (True, 1), ">=": (True, 0), "<": (False, -1), "<=": (False, 0)}
 """Bounding operators: whether they bound from below, and how far from the constant's label the bound is."""
 
 
+_LED_TO = (EQUAL, MEMBER, TESTED)
+"""Operators of predicates that phase one finds from an event's values."""
+
+
 class PredicateTable:
     """Predicates by number. Changes must not run beside anything else; `arrays` may be read by any thread."""
 
-    def __init__(self, *, eager_limit: int) -> None:
+    def __init__(self) -> None:
         self.dimensions: list[Dimension] = []
-        self._eager_limit = eager_limit
         self.by_attribute: dict[str, dict[Kind | None, Dimension]] = {}
         self._mentions: dict[str, int] = {}
         self._numbers: dict[tuple[Row, ...], int] = {}
@@ -62,13 +64,10 @@ class PredicateTable:
         self._initial = GrowingArray(np.uint8)
         self._cell = GrowingArray(np.int32, fill=-1)
         self._uses = GrowingArray(np.int64)
-        self._eager_next = GrowingArray(np.int32, fill=-1)
-        self._eager_head = GrowingArray(np.int32, fill=-1)
         self._equal_first = GrowingArray(np.int64)
         self._equal_room: list[int] = []
         self._equal = GrowingArray(np.int32, fill=-1)
         self._members = Members()
-        self._eager_count: dict[int, int] = {}
         self._tests: dict[int, dict[int, Test]] = {}
         self._intervals: dict[int, set[int]] = {}
         self._unordered: dict[int, list[int]] = {}
@@ -102,7 +101,7 @@ class PredicateTable:
     def nbytes(self) -> int:
         """Bytes taken by the arrays."""
         arrays = (self._operator, self._dimension, self._low, self._high, self._initial, self._cell, self._uses)
-        return sum(each.nbytes for each in (*arrays, self._eager_next, self._equal)) + self._members.nbytes
+        return sum(each.nbytes for each in (*arrays, self._equal)) + self._members.nbytes
 
     def intern(self, rows: tuple[Row, ...]) -> int:
         """The number of a predicate. New ones are added unused."""
@@ -152,8 +151,6 @@ class PredicateTable:
             self._members.head.values,
             self._members.next.values,
             self._members.predicate.values,
-            self._eager_head.values,
-            self._eager_next.values,
             self._operator.values,
             self._dimension.values,
             self._low.values,
@@ -175,8 +172,6 @@ class PredicateTable:
             "initial": self._initial.values,
             "cell": self._cell.values,
             "uses": self._uses.values,
-            "eager_next": self._eager_next.values,
-            "eager_head": self._eager_head.values,
             "equal_first": self._equal_first.values,
             "equal_room": np.array(self._equal_room, np.int64),
             "equal": self._equal.values,
@@ -200,8 +195,6 @@ class PredicateTable:
         self._initial = GrowingArray.of(own.array("initial", np.uint8))
         self._cell = GrowingArray.of(own.array("cell", np.int32), fill=-1)
         self._uses = GrowingArray.of(own.array("uses", np.int64))
-        self._eager_next = GrowingArray.of(own.array("eager_next", np.int32), fill=-1)
-        self._eager_head = GrowingArray.of(own.array("eager_head", np.int32), fill=-1)
         self._equal_first = GrowingArray.of(own.array("equal_first", np.int64))
         self._equal_room = own.array("equal_room", np.int64).tolist()
         self._equal = GrowingArray.of(own.array("equal", np.int32), fill=-1)
@@ -228,7 +221,6 @@ class PredicateTable:
             self._intervals.setdefault(its_dimension, set()).add(number)
         listed = (self._initial.values == FALSE) & (operator >= 0) & (operator != EQUAL)
         self._listed = int(np.count_nonzero(listed))
-        self._eager_count = dict(enumerate(np.bincount(dimension[listed & (operator == INTERVAL)]).tolist()))
 
     def _add(self, rows: tuple[Row, ...]) -> int:
         number = self._free.pop() if self._free else len(self._rows)
@@ -237,7 +229,6 @@ class PredicateTable:
             for array in (self._operator, self._dimension, self._low, self._high, self._initial, self._cell):
                 array.grow_to(number + 1)
             self._uses.grow_to(number + 1)
-            self._eager_next.grow_to(number + 1)
         self._rows[number] = rows
         self._numbers[rows] = number
         self._uses.values[number] = 0
@@ -248,7 +239,7 @@ class PredicateTable:
         self._dimension.values[number] = dimension.number
         self._low.values[number] = low
         self._cell.values[number] = -1
-        self._initial.values[number] = UNKNOWN if self._is_lazy(operator, dimension.number) else FALSE
+        self._initial.values[number] = FALSE if operator in _LED_TO else UNKNOWN
         self._listed += self._is_listed(number)
         self._link(number, operator, dimension)
         return number
@@ -274,14 +265,6 @@ class PredicateTable:
         self._tests.setdefault(dimension.number, {})[number] = _test(expression_of([rows]))
         return TESTED, dimension, 0
 
-    def _is_lazy(self, operator: int, dimension: int) -> bool:
-        if operator in (EQUAL, MEMBER, TESTED):
-            return False
-        if operator != INTERVAL or self._eager_count.get(dimension, 0) >= self._eager_limit:
-            return True
-        self._eager_count[dimension] = self._eager_count.get(dimension, 0) + 1
-        return False
-
     def _is_listed(self, number: int) -> bool:
         """Whether phase one may list a predicate along with others of its dimension."""
         return bool(self._initial.values[number] == FALSE and self._operator.values[number] != EQUAL)
@@ -295,9 +278,6 @@ class PredicateTable:
         if operator == MEMBER:
             for _, _, operand in self.rows(number):
                 self._members.add(self._place(dimension, dimension.hold(_constant(operand))), number)
-        elif operator == INTERVAL and self._initial.values[number] == FALSE:
-            self._eager_next.values[number] = self._eager_head.values[dimension.number]
-            self._eager_head.values[dimension.number] = number
         if operator == INTERVAL:
             self._intervals.setdefault(dimension.number, set()).add(number)
             self._unordered.setdefault(dimension.number, []).append(number)
@@ -329,7 +309,6 @@ class PredicateTable:
             self.dimensions.append(found)
             self._equal_first.append(0)
             self._equal_room.append(0)
-            self._eager_head.append(-1)
         return found
 
     def _forget(self, number: int) -> None:
@@ -365,20 +344,6 @@ class PredicateTable:
             self._intervals[dimension.number].discard(number)
             for _, _, operand in rows:
                 dimension.order.drop(_constant(operand))
-            if self._initial.values[number] == FALSE:
-                self._unlink_eager(number, dimension.number)
-                self._eager_count[dimension.number] -= 1
-
-    def _unlink_eager(self, number: int, dimension: int) -> None:
-        head = self._eager_head.values
-        following = self._eager_next.values[number]
-        if head[dimension] == number:
-            head[dimension] = following
-            return
-        before = head[dimension]
-        while self._eager_next.values[before] != number:
-            before = self._eager_next.values[before]
-        self._eager_next.values[before] = following
 
     def _order_dimensions(self) -> None:
         """Give new order predicates, or all of a dimension whose labels are new, their bounds in labels."""
@@ -404,13 +369,13 @@ class PredicateTable:
         return self._low.values[list(numbers)], self._high.values[list(numbers)]
 
     def reband(self) -> list[int]:
-        """Cut dimensions that have come to have many order predicates into bands; which have new ones.
+        """Cut dimensions that have come to have many more order predicates into bands; which have new ones.
 
         Clauses in the cells of these have to be placed anew before the next event.
         """
         changed = []
         for dimension, numbers in self._intervals.items():
-            if len(numbers) > self._eager_limit and self.bands.outgrown(dimension, len(numbers)):
+            if self.bands.outgrown(dimension, len(numbers)):
                 self.bands.cut(self.dimensions[dimension], len(numbers))
                 self._cell.values[list(numbers)] = self.bands.cells(dimension, *self._bounds(numbers))
                 changed.append(dimension)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from harken.matching.cluster_matcher import EAGER_LIMIT
 from harken.matching.contract import Incoming, Slots, Stats
 from harken.matching.cost import Costs, calibrated
 from harken.matching.kernels.layout import FIRST_KEY_TABLE
@@ -40,11 +39,10 @@ class StaticMatcher(KeyedMatcher):
         self,
         *,
         prefetch: bool = True,
-        eager_limit: int = EAGER_LIMIT,
         space: int | None = None,
         checks_per_lookup: float | None = None,
     ) -> None:
-        super().__init__(prefetch=prefetch, eager_limit=eager_limit)
+        super().__init__(prefetch=prefetch)
         self._space = space
         self._checks_per_lookup = checks_per_lookup
         self._clauses_then = 0

@@ -13,9 +13,9 @@ that several subscriptions ask for, and those of subscriptions that have several
 **The directory** maps access paths to blocks (in cache lines from the start of the words; 0 is none). Each
 table owns a region of it: table t has the entries from base[t] on.
 
-**Bands.** Where a dimension has many order predicates, its constants are cut into bands of about equal size, and
-clauses stand in **cells** by the bands that their bounds lie in: upper bounds by band, lower bounds by band, and
-ranges in a pyramid of ever wider bands, each at the level where it spans no more than two.
+**Bands.** The constants that order predicates of a dimension compare with are cut into bands of about equal size,
+and clauses stand in **cells** by the bands that their bounds lie in: upper bounds by band, lower bounds by band,
+and ranges in a pyramid of ever wider bands, each at the level where it spans no more than two.
 """
 
 from __future__ import annotations
@@ -67,9 +67,6 @@ class Predicates(NamedTuple):
     """The sets that hold a constant, linked: by the constant's place in `equal` to the first node, or -1."""
     member_next: npt.NDArray[np.int32]
     member: npt.NDArray[np.int32]
-    eager_head: npt.NDArray[np.int32]
-    """The predicates of dimension d that are evaluated for every event, linked by eager_next; -1 ends."""
-    eager_next: npt.NDArray[np.int32]
     operator: npt.NDArray[np.int8]
     dimension: npt.NDArray[np.int32]
     low: npt.NDArray[np.int64]

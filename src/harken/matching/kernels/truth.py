@@ -1,7 +1,7 @@
 """Phase one: the truth of predicates for one event (Fabret et al. 2000, section 2.1).
 
-Predicates that can be found from the event's values (equalities, members of sets, some order predicates) are
-listed here; the others are evaluated where they are first met. Either way each is evaluated at most once.
+Predicates that the event's values lead to (equalities, members of sets, tests of texts and shapes) are listed
+here; the others are evaluated where they are first met. Either way each is evaluated at most once.
 """
 
 from __future__ import annotations
@@ -60,12 +60,6 @@ def satisfied(predicates: Predicates, events: Events, event: int, touched: npt.N
                 touched[count] = predicates.member[node]
                 count += 1
                 node = predicates.member_next[node]
-        eager = predicates.eager_head[dimension]
-        while eager >= 0:
-            if holds(predicates, events, event, eager):
-                touched[count] = eager
-                count += 1
-            eager = predicates.eager_next[eager]
     for other in range(events.also_first[event], events.also_first[event + 1]):
         touched[count] = events.also[other]
         count += 1
