@@ -14,6 +14,7 @@ VARIANTS = {
     "dynamic-restless": ("dynamic", {"patience": 1, "margin": 0.0}),
     "dynamic-without-prefetch": ("dynamic", {"patience": 1, "margin": 0.0, "prefetch": False}),
     "static": ("static", {}),
+    "counting": ("counting", {}),
     "auto": ("auto", {"small": 5}),
 }
 

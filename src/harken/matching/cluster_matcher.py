@@ -99,30 +99,16 @@ class ClusterMatcher(EncodedMatcher):
             "tables": self._table_stats(),
         }
 
-    def state(self) -> State:
-        """The whole index. Must not run beside changes; others may match."""
-        with self._seen_lock:
-            parts = {
-                "predicates": self._predicates.state(),
-                "clusters": self._store.state(),
-                "statistics": self._statistics.state(),
-            }
-            return State.of_parts(parts).with_facts(
-                slots=self._slots,
-                widest=self._widest,
-                seen=self._seen.tolist(),
-                benefits=list(self._benefits.items()),
-            )
+    def _parts(self) -> dict[str, State]:
+        facts = {"widest": self._widest, "benefits": list(self._benefits.items())}
+        return {"clusters": self._store.state(), "statistics": self._statistics.state(), "known": State(facts)}
 
-    def restore(self, state: State) -> None:
-        """Hold what another matcher held. Linear in the number of distinct predicates: clusters are mapped."""
-        self._predicates.restore(state.part("predicates"))
+    def _restore_parts(self, state: State) -> None:
         self._store.restore(state.part("clusters"))
         self._statistics.restore(state.part("statistics"))
-        self._slots, self._widest = int(state.fact("slots")), int(state.fact("widest"))
-        self._seen[:] = state.fact("seen")
-        self._benefits = {tuple(schema): benefit for schema, benefit in state.fact("benefits")}
-        self._changed()
+        known = state.part("known")
+        self._widest = int(known.fact("widest"))
+        self._benefits = {tuple(schema): benefit for schema, benefit in known.fact("benefits")}
 
     def _have_slots(self, count: int) -> None:
         self._store.block_of.grow_to(count)

@@ -33,11 +33,15 @@ from harken.matching.kernels.counting import (
     take_out,
 )
 from harken.matching.kernels.layout import UNKNOWN, Clauses, Events, Predicates
+from harken.matching.saving import Arrays, State
 from harken.matching.workspace import Workspace
 from harken.model.events import FlatEvent
 
 SPARE = 8
 """One part in so many is added to the room that lists need, and to that of the array they are in."""
+
+_WIDTHS: dict[str, type[np.unsignedinteger]] = {"uint8": np.uint8, "uint16": np.uint16, "uint32": np.uint32}
+"""What the numbers of predicates of clauses can be kept in."""
 
 WASTE = 2
 """What takes so many times the room it needs is laid anew."""
@@ -88,6 +92,13 @@ class CountingMatcher(EncodedMatcher):
                 "predicates": self._predicates.nbytes,
             },
         }
+
+    def _parts(self) -> dict[str, State]:
+        return {"lists": self._lists.state(), "contents": self._contents.state()}
+
+    def _restore_parts(self, state: State) -> None:
+        self._lists.restore(state.part("lists"))
+        self._contents.restore(state.part("contents"))
 
     def _observe(self, events: Events) -> None:
         """Nothing here depends on what events look like."""
@@ -164,6 +175,20 @@ class ClauseLists:
         """The lists as kernels see them."""
         return Lists(self._start.values, self._length.values, self._capacity.values, self._clause)
 
+    def state(self) -> State:
+        """The lists as they lie."""
+        start, length, capacity, clause = self.arrays()
+        arrays: Arrays = {"start": start, "length": length, "capacity": capacity, "clause": clause[: self._end]}
+        return State({}, arrays)
+
+    def restore(self, state: State) -> None:
+        """Hold the lists that were saved."""
+        self._start = GrowingArray.of(state.array("start", np.int64))
+        self._length = GrowingArray.of(state.array("length", np.int64))
+        self._capacity = GrowingArray.of(state.array("capacity", np.int64))
+        self._clause = state.array("clause", np.uint32)
+        self._end = len(self._clause)
+
     def size(self, number: int) -> int:
         """How many clauses a list has."""
         return int(self._length.values[number])
@@ -230,6 +255,24 @@ class ClauseContents:
             self._free.values,
             self._spare,
         )
+
+    def state(self) -> State:
+        """The clauses as they lie."""
+        return State({"width": self._width.values.dtype.name}, self.arrays()._asdict())
+
+    def restore(self, state: State) -> None:
+        """Hold the clauses that were saved."""
+        width = _WIDTHS.get(state.fact("width"))
+        if width is None:
+            raise ValueError(f"{state.fact('width')} is no type of widths")
+        self._first = GrowingArray.of(state.array("first", np.uint32))
+        self._width = GrowingArray.of(state.array("width", width))
+        self._slot = GrowingArray.of(state.array("slot", np.uint32))
+        self._sibling = GrowingArray.of(state.array("sibling", np.int32))
+        self._words = GrowingArray.of(state.array("words", np.uint32))
+        self._head = GrowingArray.of(state.array("head", np.int32), fill=-1)
+        self._free = GrowingArray.of(state.array("free", np.int64), fill=-1)
+        self._spare = state.array("spare", np.int64)
 
     def lists_of(self, slot: int) -> list[list[int]]:
         """For each clause of a subscription, the lists it is in."""

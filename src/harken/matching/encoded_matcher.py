@@ -15,6 +15,7 @@ from harken.matching.events import EventBatch
 from harken.matching.kernels.layout import Clauses, Events
 from harken.matching.locality import in_event_order
 from harken.matching.predicates import PredicateTable
+from harken.matching.saving import State
 from harken.matching.translation import translate
 from harken.matching.workspace import Workspace
 from harken.model.expressions import Expression
@@ -78,6 +79,20 @@ class EncodedMatcher(ABC):
         """What a subscription asks for, in its normal form."""
         return self._said(self._clauses_of(slot))
 
+    def state(self) -> State:
+        """The whole index. Must not run beside changes; others may match."""
+        with self._seen_lock:
+            parts = {"predicates": self._predicates.state(), **self._parts()}
+            return State.of_parts(parts).with_facts(slots=self._slots, seen=self._seen.tolist())
+
+    def restore(self, state: State) -> None:
+        """Hold what another matcher held. Linear in the number of distinct predicates: the rest is mapped."""
+        self._predicates.restore(state.part("predicates"))
+        self._slots = int(state.fact("slots"))
+        self._seen[:] = state.fact("seen")
+        self._restore_parts(state)
+        self._changed()
+
     def _said(self, clauses: Sequence[Sequence[int]]) -> Expression:
         """What clauses of numbered predicates ask for."""
         return expression_of(
@@ -119,6 +134,14 @@ class EncodedMatcher(ABC):
             "matches": matches,
             **{f"{name}_per_event": count / events if events else 0.0 for name, count in per_event.items()},
         }
+
+    @abstractmethod
+    def _parts(self) -> dict[str, State]:
+        """What is to be saved beside the predicates, by name."""
+
+    @abstractmethod
+    def _restore_parts(self, state: State) -> None:
+        """Hold the parts that were saved."""
 
     @abstractmethod
     def _observe(self, events: Events) -> None:

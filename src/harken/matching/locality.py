@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.matching.contract import Pairs
-from harken.matching.kernels.layout import FIRST_KEY_TABLE, Events, Tables
+from harken.matching.kernels.layout import Events, Tables
 
 Order: TypeAlias = npt.NDArray[np.int64]
 """For each event in its new place, which it was."""
@@ -31,13 +31,10 @@ def leading_dimensions(tables: Tables, nbytes: int) -> tuple[int, ...]:
     """The dimensions to order events by: those that the keys of most clauses have; none if it does not pay."""
     if nbytes < LARGE:
         return ()
-    clauses: dict[int, int] = {}
-    for table in range(FIRST_KEY_TABLE, len(tables.base)):
-        for at in range(tables.first[table], tables.first[table + 1]):
-            dimension = int(tables.dimension[at])
-            clauses[dimension] = clauses.get(dimension, 0) + int(tables.population[table])
-    ranked = sorted((-count, dimension) for dimension, count in clauses.items() if count)
-    return tuple(dimension for _, dimension in ranked[:LEADING])
+    lengths = np.diff(tables.first)
+    clauses = np.bincount(tables.dimension, np.repeat(tables.population, lengths))
+    ranked = np.argsort(-clauses, kind="stable")[:LEADING].tolist()
+    return tuple(dimension for dimension in ranked if clauses[dimension])
 
 
 def order_of(events: Events, leading: tuple[int, ...]) -> Order | None:
