@@ -6,6 +6,8 @@ serves all sizes: a table is made when the checks it saves are worth its lookup,
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -20,6 +22,12 @@ MOST_TABLES = 256
 
 MOST_DIMENSIONS = 256
 """Dimensions that are considered for keys."""
+
+TOGETHER = 8
+"""Tables that are made at once, at most."""
+
+SAMPLED_FOR_SAVINGS = 100_000
+"""Clusters that are looked at to see what further tables would save."""
 
 SAMPLED_CLUSTERS = 2_000
 """Clusters of a table that are looked at to see what it saves."""
@@ -98,34 +106,48 @@ class DynamicMatcher(KeyedMatcher):
                 break
             self._add_tables(wanted)
             self._made += len(wanted)
-            self._moves += self._redistribute(self._places())
+            # Clauses that stand under other tables have keys as good: only those the savings come from need move.
+            origins = sorted(set().union(*wanted.values()))
+            self._moves += self._redistribute(self._places(origins))
         self._store.compact()
         self._changed()
 
-    def _places(self) -> npt.NDArray[np.int64]:
-        """The directory entries in use of all tables that stand under equalities."""
-        tables = [PREDICATE_TABLE, *range(FIRST_KEY_TABLE, len(self._store.schemas))]
+    def _places(self, tables: Iterable[int]) -> npt.NDArray[np.int64]:
+        """The directory entries in use of these tables."""
         return np.concatenate([self._store.used_places(each) for each in tables])
 
-    def _best_schemas(self, least: float) -> list[Schema]:
-        """New schemas that save at least so many checks: the best, and others nearly as good beside it."""
-        tables, considered = self._store.tables(), self._considered()
-        column = np.full(max(1, len(self._predicates.dimensions)), -1, np.int32)
-        column[considered] = np.arange(len(considered))
-        savings = np.zeros((len(tables.base) + len(considered), max(1, len(considered))))
-        arrays, blocks = self._predicates.arrays(), self._store.blocks()
-        tally_savings(arrays, tables, blocks, self._estimated(), self._places(), column, savings)
+    def _best_schemas(self, least: float) -> dict[Schema, set[int]]:
+        """New schemas that save at least so many checks: the best, and others nearly as good beside it.
+
+        Each comes with the tables whose clauses it would serve better.
+        """
+        tables, considered = len(self._store.schemas), self._considered()
+        savings = self._savings(considered)
         found: dict[Schema, float] = {}
+        origins: dict[Schema, set[int]] = {}
         for row, at in np.argwhere(savings > 0).tolist():
-            known = self._store.schemas[row] if row < len(tables.base) else (considered[row - len(tables.base)],)
+            known = self._store.schemas[row] if row < tables else (considered[row - tables],)
             schema = tuple(sorted((*known, considered[at])))
             if schema not in self._store.schemas and self._is_possible(schema):
                 found[schema] = found.get(schema, 0.0) + savings[row, at]
+                origins.setdefault(schema, set()).add(row if row < tables else PREDICATE_TABLE)
         paying = {schema: saved for schema, saved in found.items() if saved > least * self._looked_up(schema)}
         best = max(paying.values(), default=0.0)
         # Clauses counted for one schema may move for another: taking only the nearly best errs little.
         ranked = sorted(paying.items(), key=lambda each: -each[1])
-        return [schema for schema, saved in ranked if saved > 0.7 * best][:8]
+        return {schema: origins[schema] for schema, saved in ranked[:TOGETHER] if saved > 0.7 * best}
+
+    def _savings(self, considered: list[int]) -> npt.NDArray[np.float64]:
+        """What tables with one of these dimensions more would save, from a sample: see `tally_savings`."""
+        tables = self._store.tables()
+        column = np.full(max(1, len(self._predicates.dimensions)), -1, np.int32)
+        column[considered] = np.arange(len(considered))
+        savings = np.zeros((len(tables.base) + len(considered), max(1, len(considered))))
+        places = self._places([PREDICATE_TABLE, *range(FIRST_KEY_TABLE, len(tables.base))])
+        step = 1 + len(places) // SAMPLED_FOR_SAVINGS
+        arrays, blocks = self._predicates.arrays(), self._store.blocks()
+        tally_savings(arrays, tables, blocks, self._estimated(), places[::step], column, savings)
+        return savings * step
 
     def _looked_up(self, schema: Schema) -> float:
         """The chance that an event has a key of a schema: only then does the table cost it a lookup."""
@@ -137,14 +159,20 @@ class DynamicMatcher(KeyedMatcher):
         return sorted(map(int, np.argsort(-counts, kind="stable")[:MOST_DIMENSIONS]))
 
     def _drop_idle(self, least: float) -> None:
-        """Drop tables that save fewer checks than that, compared with the next best access paths.
+        """Drop the table that saves the fewest checks, compared with the next best access paths, if too few.
 
-        Tables that constants have outgrown go too; if they still pay, they come back larger.
+        One at a time: what a table saves depends on which others there are, and many may stand in for each other.
+        Empty tables go too, and those that constants have outgrown; if they still pay, they come back larger.
         """
         benefits = self._table_benefits()
-        for table in self._key_tables():
-            enough = least * self._looked_up(self._store.schemas[table])
-            if not self._has_room(table) or benefits[table] <= enough:
+        population = self._store.tables().population
+        excess = {
+            table: benefits[table] - least * self._looked_up(self._store.schemas[table])
+            for table in self._key_tables()
+        }
+        idle = min(excess, key=lambda table: excess[table], default=None)
+        for table in excess:
+            if not self._has_room(table) or not population[table] or (table == idle and excess[table] <= 0):
                 places = self._store.used_places(table)
                 self._store.close_key_table(table)
                 self._moves += self._redistribute(places)
