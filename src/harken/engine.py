@@ -157,7 +157,9 @@ class Engine:
         """The ids of all subscriptions the event satisfies, among those valid `at` that time (now)."""
         flat = checked_event(event, self._matcher.attributes, self.schema)
         slots = self._matcher.match(flat)
-        return self._identities.ids(slots[self._valid(slots, at)])
+        if self._validity:
+            slots = slots[self._valid(slots, at)]
+        return self._identities.ids(slots)
 
     def match_batch(self, events: EventSource, *, at: datetime | None = None) -> pa.Table:
         """All matches of many events: a table of `event` (row number) and `subscription` (id).
@@ -234,8 +236,6 @@ class Engine:
 
     def _valid(self, slots: Slots, at: datetime | None) -> np.ndarray:
         """Which of the slots are valid at this time, as a mask."""
-        if not self._validity:
-            return np.ones(len(slots), bool)
         moment = moment_of(at)
         bounded = self._validity
         return np.array([s not in bounded or bounded[s].holds_at(moment) for s in slots.tolist()], bool)

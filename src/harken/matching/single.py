@@ -7,7 +7,7 @@ import numpy as np
 
 from harken.matching.contract import Slots
 from harken.matching.encoding import Encoder
-from harken.matching.kernels.addressing import addresses_of
+from harken.matching.kernels import addressing
 from harken.matching.kernels.layout import MISSING, Blocks, Events, Predicates, Tables
 from harken.matching.kernels.matching import match_events
 from harken.matching.workspace import Workspace
@@ -38,7 +38,7 @@ class SingleMatching:
         """Tell the kernel where everything is."""
         self.events = self.events._replace(also=np.zeros(also, np.int32))
         structures = (*self._index, self.events, self.workspace.scratch, self.workspace.results)
-        self._addresses = addresses_of([array for structure in structures for array in structure])
+        self._addresses = addressing.addresses_of([array for structure in structures for array in structure])
 
     def match(self, event: FlatEvent, ahead: bool) -> Slots:
         """The slots that match, each perhaps several times."""
@@ -68,6 +68,4 @@ class SingleMatching:
     else:
 
         def _match_events(self, ahead: bool) -> tuple[int, int]:
-            from harken.matching.kernels.addressing import match_at
-
-            return match_at(self._addresses, ahead)
+            return addressing.match_at(self._addresses, ahead)

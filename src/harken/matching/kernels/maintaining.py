@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.jit import part, tight
+from harken.matching.kernels.choosing import NO_TABLE, choose, residual_of
 from harken.matching.kernels.layout import (
     CAPACITY,
     EQUAL,
@@ -23,7 +24,7 @@ from harken.matching.kernels.layout import (
     Predicates,
     Tables,
 )
-from harken.matching.kernels.placing import NO_TABLE, choose, clause_predicates, insert, remove, residual_of
+from harken.matching.kernels.placing import clause_predicates, insert, remove
 
 
 @part

@@ -351,10 +351,7 @@ def check_event(
     results: Results,
     found: int,
 ) -> int:
-    """Check the clusters an event has opened; the number of results then, or -1 if they did not fit.
-
-    What is done for every cluster takes few arrays: handing on whole structures costs more than a short scan.
-    """
+    """Check the clusters an event has opened; the number of results then, or -1 if they did not fit."""
     words, truth, waiting, survivors = blocks.words, scratch.truth, scratch.waiting, scratch.survivors
     room = len(survivors) // 2 - SHORT
     mark(predicates, events, event, scratch)

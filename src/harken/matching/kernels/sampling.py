@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.jit import part, tight
+from harken.matching.kernels.choosing import NO_TABLE, choose
 from harken.matching.kernels.layout import EQUAL, LENGTH, LINE, NEXT, Blocks, Chances, Predicates, Tables
-from harken.matching.kernels.placing import NO_TABLE, choose, clause_predicates
+from harken.matching.kernels.placing import clause_predicates
 
 
 class Equalities(NamedTuple):
