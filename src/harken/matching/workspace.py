@@ -41,7 +41,7 @@ class Workspace:
                 np.zeros(RING * (places + places // 2), np.int64),
                 np.zeros(RING, np.int64),
                 np.zeros(2 * SURVIVORS, np.int64),
-                np.zeros(2 * SURVIVORS, np.int64),
+                np.zeros(SURVIVORS + 1, np.int64),
                 np.zeros(COUNTERS, np.int64),
             )
             results = _results(FIRST_RESULTS) if old is None else old.results

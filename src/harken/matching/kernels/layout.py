@@ -169,7 +169,7 @@ class Scratch(NamedTuple):
     waiting: npt.NDArray[np.int64]
     """Entries of short clusters whose first predicate may hold, as pairs: where it is, where its block begins."""
     survivors: npt.NDArray[np.int64]
-    """Entries of one long cluster, as the same pairs."""
+    """Where the entries of one long cluster are of which no predicate has been found false."""
     counts: npt.NDArray[np.int64]
     """Counters (below)."""
 

@@ -202,10 +202,10 @@ def note(
     base: int,
     length: int,
     truth: npt.NDArray[np.uint8],
-    survivors: npt.NDArray[np.int64],
+    waiting: npt.NDArray[np.int64],
     count: int,
 ) -> int:
-    """Append those entries of a short cluster to the survivors whose first predicate is not false; how many then.
+    """Append entries of a short cluster whose first predicate is not false to those that wait; how many wait then.
 
     Most clusters have none: seeing that takes no branch per entry.
     """
@@ -215,7 +215,7 @@ def note(
     if alive > 0:
         for entry in range(base + HEADER, base + HEADER + length):
             if truth[words[entry]] != FALSE:
-                survivors[2 * count], survivors[2 * count + 1] = entry, base
+                waiting[2 * count], waiting[2 * count + 1] = entry, base
                 count += 1
     return count
 
@@ -235,7 +235,7 @@ def scan(
         if ahead:
             prefetch(words, min(line + LOOKAHEAD, last))
         for entry in range(line, min(line + LINE, last)):
-            survivors[2 * count] = entry
+            survivors[count] = entry
             count += truth[words[entry]] != FALSE
     return count
 
@@ -256,9 +256,9 @@ def narrow(
     for column in range(width):
         kept = 0
         for at in range(count):
-            entry = survivors[2 * at]
+            entry = survivors[at]
             word = np.int64(words[entry + column * capacity])
-            survivors[2 * kept], survivors[2 * kept + 1] = entry, base
+            survivors[kept] = entry
             if truth[word] == UNKNOWN:
                 is_true(predicates, events, event, scratch, word)
             kept += truth[word]
@@ -316,21 +316,34 @@ def tell_all(
 
 
 @part
+def tell_survivors(
+    blocks: Blocks, event: int, base: int, count: int, scratch: Scratch, results: Results, found: int
+) -> int:
+    """Tell the entries of a long cluster that are left; as `tell` returns."""
+    words = blocks.words
+    ids = np.int64(words[base + WIDTH]) * np.int64(words[base + CAPACITY])
+    for at in range(count):
+        found = tell(blocks, event, np.int64(words[scratch.survivors[at] + ids]), scratch, results, found)
+        if found < 0:
+            break
+    return found
+
+
+@part
 def settle(
     predicates: Predicates,
     blocks: Blocks,
     events: Events,
     event: int,
     scratch: Scratch,
-    survivors: npt.NDArray[np.int64],
     count: int,
     results: Results,
     found: int,
 ) -> int:
-    """Find out which survivors hold, and tell; as `tell` returns."""
-    words = blocks.words
+    """Find out which of the entries that wait hold, and tell; as `tell` returns."""
+    words, waiting = blocks.words, scratch.waiting
     for number in range(count):
-        at, base = survivors[2 * number], survivors[2 * number + 1]
+        at, base = waiting[2 * number], waiting[2 * number + 1]
         if survives(predicates, words, events, event, scratch, at, base):
             ids = at + np.int64(words[base + WIDTH]) * np.int64(words[base + CAPACITY])
             found = tell(blocks, event, np.int64(words[ids]), scratch, results, found)
@@ -353,7 +366,7 @@ def check_event(
 ) -> int:
     """Check the clusters an event has opened; the number of results then, or -1 if they did not fit."""
     words, truth, waiting, survivors = blocks.words, scratch.truth, scratch.waiting, scratch.survivors
-    room = len(survivors) // 2 - SHORT
+    room = len(waiting) // 2 - SHORT
     mark(predicates, events, event, scratch)
     count, visits, checks = 0, 0, 0
     for block in opened:
@@ -373,13 +386,13 @@ def check_event(
                     end = min(last, first + room)
                     many = scan(words, first, end, truth, survivors, ahead)
                     many = narrow(predicates, words, events, event, base, scratch, many)
-                    found = settle(predicates, blocks, events, event, scratch, survivors, many, results, found)
+                    found = tell_survivors(blocks, event, base, many, scratch, results, found)
                     first = end
     if found >= 0:
         if ahead:
             for at in range(count):
                 prefetch(words, waiting[2 * at] + np.int64(words[waiting[2 * at + 1] + CAPACITY]))
-        found = settle(predicates, blocks, events, event, scratch, waiting, count, results, found)
+        found = settle(predicates, blocks, events, event, scratch, count, results, found)
     unmark(predicates, scratch)
     scratch.counts[VISITS] += visits
     scratch.counts[CHECKS] += checks
