@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harken import Engine
+from harken.matching.workspace import SURVIVORS
 
 pytestmark = pytest.mark.kernel
 
@@ -17,3 +18,13 @@ def test_a_new_dimension_is_estimated_even_if_its_predicate_has_the_number_of_an
     assert len(matcher._predicates) == 1
     assert len(matcher._estimated().presence) == len(matcher._predicates.dimensions) == 2
     assert engine.match({"b": 3}) == [1]
+
+
+@pytest.mark.parametrize("prefetch", [True, False])
+def test_a_cluster_longer_than_the_room_for_its_survivors_is_looked_at_whole(prefetch):
+    engine = Engine("propagation", prefetch=prefetch)
+    count = 2 * SURVIVORS + 100
+    engine.subscribe_many((id, f"x = 1 AND y != {id % 7} AND z != {id}") for id in range(count))
+    expected = [id for id in range(count) if id % 7 != 3 and id != 5_000]
+    assert sorted(engine.match({"x": 1, "y": 3, "z": 5_000})) == expected
+    assert engine.match({"x": 2, "y": 3, "z": 5_000}) == []

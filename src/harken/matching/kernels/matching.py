@@ -211,7 +211,7 @@ def note(
     """
     alive = 0
     for entry in range(base + HEADER, base + HEADER + length):
-        alive += truth[words[entry]]
+        alive += np.int64(truth[words[entry]])
     if alive > 0:
         for entry in range(base + HEADER, base + HEADER + length):
             if truth[words[entry]] != FALSE:
@@ -261,7 +261,7 @@ def narrow(
             survivors[kept] = entry
             if truth[word] == UNKNOWN:
                 is_true(predicates, events, event, scratch, word)
-            kept += truth[word]
+            kept += np.int64(truth[word])
         count = kept
     return count
 
