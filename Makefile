@@ -33,7 +33,8 @@ lock: $(READY)
 clean:
 	rm -rf $(VENV) .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock pyproject.toml scripts/ensure-java.sh
+	@sh scripts/ensure-java.sh
 	@echo "Setting up $(VENV) from requirements.lock (once) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock

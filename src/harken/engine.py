@@ -17,7 +17,7 @@ from harken.errors import BulkLoadError
 from harken.explanation import Explanation, explain
 from harken.intake import Admission, SubscriptionSource, admit
 from harken.matching import registry
-from harken.matching.contract import Slots, Stats
+from harken.matching.contract import Learning, Slots, Stats
 from harken.matching.events import EventBatch, EventSource, checked_event
 from harken.matching.identity import Identities
 from harken.model.events import Event
@@ -172,6 +172,14 @@ class Engine:
             valid = self._valid(slots, at)
             rows, slots = rows[valid], slots[valid]
         return pa.table({"event": pa.array(rows, pa.int64()), "subscription": self._identities.id_array(slots)})
+
+    def learn(self, events: EventSource) -> None:
+        """Arrange the index for events like these, a few thousand of which tell enough. Matches stay the same.
+
+        Costs up to as much as loading the subscriptions did. Algorithms that have no choice ignore it.
+        """
+        if isinstance(self._matcher, Learning):
+            self._matcher.learn(EventBatch.of(events, self._matcher.attributes, self.schema))
 
     def explain(self, event: Event, id: SubscriptionId, *, at: datetime | None = None) -> Explanation:
         """Why a subscription does or does not match: each predicate's truth and the value it saw."""

@@ -275,3 +275,52 @@ class MissingExtraError(HarkenError, ImportError):
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f"{feature} needs the extra {extra!r}", suggestion=f"pip install 'harken[{extra}]'")
         self.extra = extra
+
+
+class ConcurrentChangeError(HarkenError, RuntimeError):
+    """Another writer changed the same storage at the same time, and was first; nothing of this change is kept."""
+
+    def __init__(self, folder: str, version: int) -> None:
+        super().__init__(
+            f"version {version} of {folder} was written by somebody else meanwhile",
+            suggestion="read it and try again",
+        )
+        self.version = version
+
+
+class UnknownVersionError(HarkenError, LookupError):
+    """Storage has no such version: never had, or no longer."""
+
+    def __init__(self, folder: str, version: int, latest: int | None) -> None:
+        known = "it is empty" if latest is None else f"the latest is {latest}"
+        super().__init__(f"{folder} has no version {version}; {known}")
+        self.version = version
+        self.latest = latest
+
+
+class JavaError(HarkenError, RuntimeError):
+    """Spark cannot run: there is no Java, or it is too old."""
+
+
+class SinkError(HarkenError, ValueError):
+    """Matches that a sink cannot take, or a place that it cannot write to."""
+
+
+class OutputExistsError(HarkenError, FileExistsError):
+    """Something is already where output was to go; it was left as it is."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} exists", suggestion="remove it, or write somewhere else")
+        self.path = path
+
+
+class DatabaseError(HarkenError, RuntimeError):
+    """A database that cannot be reached, or that refused: `attempted` says what, `where` says which.
+
+    Neither ever holds a password.
+    """
+
+    def __init__(self, attempted: str, where: str, reason: str) -> None:
+        super().__init__(f"could not {attempted} ({where}): {reason}")
+        self.attempted = attempted
+        self.where = where

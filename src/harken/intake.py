@@ -65,7 +65,7 @@ def admit(
         source = pa.Table.from_batches([source])
     if isinstance(source, pa.Table) and is_compiled(source):
         return _admit_compiled(conform(source), registered, schema, limits, replace)
-    texts = _texts_of_table(source) if isinstance(source, pa.Table) else _texts_of_rows(source)
+    texts = texts_of(source)
     compilation = compile_texts(texts, schema=schema, limits=limits, progress=progress)
     ids, rows = _joined(compilation.table.column("id")), compilation.rows
     kept, clashes = _without_clashes(ids, registered, replace)
@@ -86,7 +86,7 @@ def _admit_compiled(
     rejects = [Reject(row, ids[row].as_py(), error) for row, error in faults.items()]
     rows = sound[kept]
     if schema is not None:
-        rows = _fitting(table, rows, schema, rejects)
+        rows = fitting(table, rows, schema, rejects)
     taken = _taken(table, rows)
     return _admission(taken, Incoming(partial(expressions_of, taken), lambda: taken), rejects, replace)
 
@@ -171,7 +171,7 @@ def _repeat(ids: pa.Array) -> bool:
     return bool((ascending[1:] == ascending[:-1]).any())
 
 
-def _fitting(table: pa.Table, rows: Rows, schema: Schema, rejects: list[Reject]) -> Rows:
+def fitting(table: pa.Table, rows: Rows, schema: Schema, rejects: list[Reject]) -> Rows:
     """The rows whose predicates fit the schema; the others join the rejects."""
     fitting = []
     for row, expression in zip(rows.tolist(), expressions_of(_taken(table, rows)), strict=True):
@@ -182,6 +182,11 @@ def _fitting(table: pa.Table, rows: Rows, schema: Schema, rejects: list[Reject])
         else:
             fitting.append(row)
     return np.array(fitting, np.int64)
+
+
+def texts_of(source: SubscriptionSource) -> Texts:
+    """Subscriptions in columns, from a table of texts or from rows; SubscriptionError if they are neither."""
+    return _texts_of_table(source) if isinstance(source, pa.Table) else _texts_of_rows(source)
 
 
 def _texts_of_table(table: pa.Table) -> Texts:

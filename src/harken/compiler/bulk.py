@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from harken.compiler.columns import ClauseColumns, offsets_of
-from harken.compiler.plans import Plan
+from harken.compiler.plans import PlanCache
 from harken.errors import HarkenError, Position, SubscriptionError
 from harken.language import parse
 from harken.model.expressions import Expression, Node, check_limits, check_schema
@@ -89,13 +89,15 @@ def compile_texts(
     schema: Schema | None = None,
     limits: Limits = DEFAULT_LIMITS,
     progress: Callable[[int], None] | None = None,
+    plans: PlanCache | None = None,
 ) -> Compilation:
     """Texts to the compiled form; a row that cannot be taken becomes a reject and disturbs no other.
 
     Texts of a shared shape cost a few microseconds each, others a full parse. `progress` is told the
-    number of rows done, chunk by chunk.
+    number of rows done, chunk by chunk. `plans` is what is known of shapes: empty at first, and handed in again
+    with later calls of the same schema and limits, not beside another call.
     """
-    compiler = _Compiler(texts, schema, limits)
+    compiler = _Compiler(texts, schema, limits, {} if plans is None else plans)
     for start in range(0, len(texts), CHUNK):
         stop = min(start + CHUNK, len(texts))
         compiler.compile_rows(range(start, stop))
@@ -118,11 +120,11 @@ def read_expression(given: object, schema: Schema | None, limits: Limits) -> Exp
 class _Compiler:
     """The state of one `compile_texts`: plans by shape, finished chunks, rejects."""
 
-    def __init__(self, texts: Texts, schema: Schema | None, limits: Limits) -> None:
+    def __init__(self, texts: Texts, schema: Schema | None, limits: Limits, plans: PlanCache) -> None:
         self._texts = texts
         self._schema = schema
         self._limits = limits
-        self._plans: dict[int, tuple[bytes, Plan | None]] = {}
+        self._plans = plans
         self._tables: list[pa.Table] = []
         self._rows: list[npt.NDArray[np.int64]] = []
         self._rejects: list[Reject] = []

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from harken.compiler.binding import Columns, Decoded, PlanTable, decode, fitting, plan_table, write
 from harken.compiler.columns import ClauseColumns, offsets_of, run_positions
-from harken.compiler.plans import Plan, plan_for
+from harken.compiler.plans import Plan, PlanCache, plan_for
 from harken.compiler.scanning import FLOAT, Scan, same_shape, scan
 from harken.errors import ExpressionError
 from harken.language.literals import read_literal
@@ -24,9 +24,6 @@ from harken.normal.operators import operand_of
 
 SMALLEST_GROUP = 4
 """Fewer texts of one shape are parsed sooner than planned for."""
-
-PlanCache = dict[int, tuple[bytes, Plan | None]]
-"""Plans by the hash of their shape, each with the shape itself: hashes can collide."""
 
 PLANS_KEPT = 65_536
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from harken.errors import ExpressionError
 from harken.language import parse
@@ -61,6 +62,10 @@ class Plan:
     def slot_types(self) -> list[Type]:
         """What each literal is read as."""
         return [type_of(value) for value in self.sample]
+
+
+PlanCache: TypeAlias = dict[int, tuple[bytes, Plan | None]]
+"""Plans by the hash of their shape, each with the shape itself: hashes can collide."""
 
 
 class _NoPlanError(Exception):

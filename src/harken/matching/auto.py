@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from harken.matching.contract import AccessPath, Incoming, Matcher, Pairs, Saveable, Slots, Stats
+from harken.matching.contract import AccessPath, Incoming, Learning, Matcher, Pairs, Saveable, Slots, Stats
 from harken.matching.events import EventBatch
 from harken.matching.reference import ReferenceMatcher
 from harken.matching.saving import State
@@ -66,6 +66,11 @@ class AutoMatcher:
     def match_batch(self, events: EventBatch) -> Pairs:
         """As the algorithm in use does."""
         return self._matcher.match_batch(events)
+
+    def learn(self, events: EventBatch) -> None:
+        """As the algorithm in use does; evaluating each expression, there is nothing to learn."""
+        if isinstance(self._matcher, Learning):
+            self._matcher.learn(events)
 
     @property
     def attributes(self) -> Collection[str]:

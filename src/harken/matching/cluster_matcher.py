@@ -179,6 +179,10 @@ class ClusterMatcher(EncodedMatcher):
             self._sample.clear()
             self._statistics.observe(events._replace(code=code, label=label), self._predicates)
 
+    def _see(self, events: Events) -> None:
+        self._statistics.observe(events, self._predicates)
+        self._chances = None
+
     def _workspace(self) -> Workspace:
         workspace: Workspace | None = getattr(self._own, "workspace", None)
         if workspace is None or workspace.index is not self._index:

@@ -115,3 +115,11 @@ class Saveable(Protocol):
 
     def restore(self, state: State) -> None:
         """Hold what another one held, made with the same options, when it gave its state. Only if empty."""
+
+
+@runtime_checkable
+class Learning(Protocol):
+    """A matcher that arranges itself for the events it is shown."""
+
+    def learn(self, events: EventBatch) -> None:
+        """See what events look like, and choose access paths for such events."""

@@ -89,6 +89,10 @@ class DynamicMatcher(KeyedMatcher):
         self._changes, self._moves = int(state.fact("changes")), int(state.fact("moves"))
         self._made, self._dropped = int(state.fact("made")), int(state.fact("dropped"))
 
+    def _choose_anew(self) -> None:
+        if self.adapt:
+            self.reorganise()
+
     def _maintain(self, changes: int) -> None:
         self._changes += changes
         if self.adapt and self._changes >= max(self._patience, self._slots // 10):

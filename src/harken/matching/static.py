@@ -92,6 +92,9 @@ class StaticMatcher(KeyedMatcher):
         super().restore(state)
         self._clauses_then = int(state.fact("clauses_then"))
 
+    def _choose_anew(self) -> None:
+        self.optimise()
+
     @property
     def _in_clusters(self) -> int:
         """Clauses that are stored; those that several subscriptions ask for count once."""

@@ -1,0 +1,37 @@
+"""The data pipeline on Spark: subscriptions and indexes on shared storage, batch and stream matching, sinks.
+
+DataFrames in, DataFrames out, and the engine, the language and the semantics are those of a single process. Nothing
+here needs a jar, and all of it but what `docs/spark.md` names runs on Spark Connect too.
+"""
+
+from harken.spark.compiling import CompiledSubscriptions, compile_subscriptions
+from harken.spark.index import Index, build_index
+from harken.spark.lasting import EventValidity
+from harken.spark.matching import Plan, match, plan
+from harken.spark.session import local_session
+from harken.spark.sinks import DatabaseSink, KafkaSink, Sink, TableSink, write_table
+from harken.spark.statistics import EventStatistics, event_statistics
+from harken.spark.stream import match_stream
+from harken.spark.subscriptions import Change, Subscriptions
+
+__all__ = [
+    "Change",
+    "CompiledSubscriptions",
+    "DatabaseSink",
+    "EventStatistics",
+    "EventValidity",
+    "Index",
+    "KafkaSink",
+    "Plan",
+    "Sink",
+    "Subscriptions",
+    "TableSink",
+    "build_index",
+    "compile_subscriptions",
+    "event_statistics",
+    "local_session",
+    "match",
+    "match_stream",
+    "plan",
+    "write_table",
+]

@@ -1,0 +1,79 @@
+"""Changes of subscriptions as a stream: a batch runs when there is a new version, though no event has come.
+
+Subscriptions that come meet events that still hold. Without this source they would have to wait for the next
+event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+from harken.spark.subscriptions import Subscriptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+MARK = "_harken_version"
+"""The column that is set in rows which tell of a version and are no events."""
+
+
+class VersionSource(DataSource):
+    """A row with the number of the latest version, whenever there is a new one."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What it is called in `readStream.format`."""
+        return "harken-versions"
+
+    def schema(self) -> str:
+        """One number."""
+        return f"{MARK} bigint"
+
+    def streamReader(self, schema: StructType) -> VersionReader:  # noqa: N802  # Spark's name
+        """The reader of a stream."""
+        return VersionReader(Subscriptions(self.options["path"]))
+
+
+class VersionReader(DataSourceStreamReader):
+    """Offsets are versions."""
+
+    def __init__(self, subscriptions: Subscriptions) -> None:
+        self._subscriptions = subscriptions
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802  # Spark's name
+        """Before the first version."""
+        return {"version": -1}
+
+    def latestOffset(self, *_: object) -> dict[str, int]:  # noqa: N802  # Spark's name
+        """The latest version, whatever the start and limit that newer versions of Spark tell."""
+        return {"version": self._subscriptions.version}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+        """One, if there is anything to tell."""
+        return [InputPartition(end["version"])] if end["version"] > start["version"] else []
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
+        """The row."""
+        yield (int(partition.value),)
+
+
+def with_changes(events: DataFrame, subscriptions: Subscriptions) -> DataFrame:
+    """A stream of events, and of rows that tell of changes."""
+    from pyspark.sql import functions
+
+    spark = events.sparkSession
+    spark.dataSource.register(VersionSource)
+    versions = spark.readStream.format(VersionSource.name()).option("path", str(subscriptions.path)).load()
+    marked = events.withColumn(MARK, functions.lit(None).cast("bigint"))
+    return marked.unionByName(versions, allowMissingColumns=True)
+
+
+def without_changes(batch: DataFrame) -> DataFrame:
+    """Only the events of a batch."""
+    from pyspark.sql import functions
+
+    return batch.where(functions.col(MARK).isNull()).drop(MARK)

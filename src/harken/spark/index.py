@@ -1,0 +1,285 @@
+"""An index on storage: the subscriptions of one version, in shards that workers map.
+
+    index/
+      versions/00000000000000000002.json    which layers and parts make up version 2
+      parts/…/                              saved engines: one per shard and layer
+      hidden/….arrows                       ids that a layer hides in the layers below it
+
+A new version of the subscriptions adds a small layer; layers of like size are merged, and when together they are
+no longer small, everything is built anew. Files are never changed, so whoever matches with a version is not
+disturbed.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import pyarrow as pa
+
+from harken.errors import ConcurrentChangeError, IndexFormatError
+from harken.spark.building import Blueprint, build_by_tasks, build_here, discard
+from harken.spark.layers import IndexState, Layer
+from harken.spark.segments import DELETES, Segment, SegmentWriter
+from harken.spark.sharding import divide
+from harken.spark.sizing import shards_for
+from harken.spark.snapshots import Snapshot
+from harken.spark.subscriptions import Subscriptions
+from harken.spark.versions import VersionLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from harken.spark.statistics import EventStatistics
+
+ALGORITHM = "dynamic"
+
+SMALL = 200_000
+"""Changes that are built in the driver's process; more go to Spark's tasks."""
+
+GROWTH = 4
+"""A layer is merged with the one below it unless that is so many times as large."""
+
+MOST_CHANGED = 0.5
+"""Changes, as a part of the subscriptions, from which on everything is built anew."""
+
+SAMPLED = 50_000
+"""Subscriptions that the division looks at, per file."""
+
+Shards: TypeAlias = int | Literal["auto"]
+
+
+class Index:
+    """An index in a folder that all of a cluster reach by the same path. Any number of processes may read it."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).absolute()
+        self._log = VersionLog(self.path / "versions")
+        if self._log.latest() is None:
+            raise IndexFormatError(
+                f"{self.path} holds no index: its manifest is missing", suggestion="build_index makes one"
+            )
+
+    def __repr__(self) -> str:
+        state = self.state()
+        return f"Index({str(self.path)!r}, version={state.version}, shards={state.division.shards})"
+
+    def state(self, version: int | None = None) -> IndexState:
+        """A version of the index, or the latest one. Costs one small file."""
+        number = self._log.latest() if version is None else version
+        return IndexState.from_json(self._log.read(number or 0), str(self.path))
+
+    @property
+    def subscriptions(self) -> Subscriptions:
+        """What the index was built from."""
+        return Subscriptions(self.state().subscriptions)
+
+    def refresh(self, spark: SparkSession, *, version: int | None = None) -> IndexState:
+        """Answer for a version of the subscriptions, or the latest; what answers for it already is kept.
+
+        Costs what the changes cost, and now and then a merge of layers or a new build. If another process did the
+        same meanwhile, its work is taken.
+        """
+        subscriptions = self.subscriptions
+        wanted = subscriptions.version if version is None else version
+        while True:
+            state = self._answering(wanted)
+            if state.covers == wanted:
+                return state
+            try:
+                return self._extend(spark, state, subscriptions.snapshot(wanted))
+            except ConcurrentChangeError:
+                continue
+
+    def changes(self, spark: SparkSession, state: IndexState, since: int) -> IndexState | None:
+        """Of a version of the index, only the subscriptions that came or changed after an earlier version.
+
+        None if there are none. What is built for it goes with the next `vacuum`.
+        """
+        if since >= state.covers:
+            return None
+        snapshot = self.subscriptions.snapshot(state.covers)
+        changed = snapshot.since(since)
+        if changed is None:  # everything was written anew meanwhile: all that holds may be new
+            return state
+        size = sum(segment.rows for segment in changed.segments if segment.kind != DELETES)
+        if not size:
+            return None
+        top = state.layers[-1]
+        layer = top if top.since == since else self._layer(spark, state, snapshot, since, size)
+        return replace(state, layers=(layer,)) if layer.parts else None
+
+    def compact(self, spark: SparkSession) -> IndexState:
+        """Build everything anew, in one layer, divided as before."""
+        state = self.state()
+        snapshot = self.subscriptions.snapshot(state.covers)
+        return self._commit(state, self._whole(spark, state, snapshot), snapshot)
+
+    def vacuum(self, keep: int = 5) -> int:
+        """Forget all but the latest `keep` versions and remove the parts that none of them needs; how many.
+
+        Not beside a build, nor while somebody matches with a version that goes.
+        """
+        numbers = self._log.numbers()
+        kept = [self.state(number) for number in numbers[-keep:]]
+        for number in numbers[:-keep]:
+            self._log.forget(number)
+        needed = {part.folder for each in kept for layer in each.layers for part in layer.parts.values()}
+        needed.update(layer.hides.file for each in kept for layer in each.layers if layer.hides)
+        parts = [path for path in (self.path / "parts").glob("*") if path.name not in needed]
+        hidden = [path for path in (self.path / "hidden").glob("*") if path.name not in needed]
+        _remove(parts, hidden)
+        return len(parts) + len(hidden)
+
+    # ---------------------------------------------------------------- inside
+
+    def _answering(self, wanted: int) -> IndexState:
+        """The latest version of the index that answers for no later subscriptions than wanted."""
+        for number in reversed(self._log.numbers()):
+            state = self.state(number)
+            if state.covers <= wanted:
+                return state
+        raise IndexFormatError(f"{self.path} no longer has what version {wanted} of the subscriptions needs")
+
+    def _extend(self, spark: SparkSession, state: IndexState, snapshot: Snapshot) -> IndexState:
+        layers = self._layers_after(spark, state, snapshot)
+        return self._commit(state, layers, snapshot)
+
+    def _layers_after(self, spark: SparkSession, state: IndexState, snapshot: Snapshot) -> tuple[Layer, ...]:
+        """The layers that answer for a later version, one of them new."""
+        kept = list(state.layers)
+        changed = snapshot.since(state.covers)
+        if changed is None or not kept:
+            return self._whole(spark, state, snapshot)
+        size = sum(segment.rows for segment in changed.segments)
+        while len(kept) > 1 and kept[-1].changes < GROWTH * size:
+            size += kept.pop().changes
+        if size > MOST_CHANGED * max(kept[0].rows, SMALL):
+            return self._whole(spark, state, snapshot)
+        since = kept[-1].until
+        if snapshot.since(since) is None:  # merged below a point that can no longer be told
+            return self._whole(spark, state, snapshot)
+        return (*kept, self._layer(spark, state, snapshot, since, size))
+
+    def _whole(self, spark: SparkSession, state: IndexState, snapshot: Snapshot) -> tuple[Layer, ...]:
+        blueprint = self._blueprint(state, snapshot, None)
+        return (Layer(0, snapshot.version, build_by_tasks(spark, blueprint)),)
+
+    def _layer(self, spark: SparkSession, state: IndexState, snapshot: Snapshot, since: int, size: int) -> Layer:
+        blueprint = self._blueprint(state, snapshot, since)
+        parts = build_here(blueprint) if size <= SMALL else build_by_tasks(spark, blueprint)
+        return Layer(since, snapshot.version, parts, self._hide(snapshot, since))
+
+    def _hide(self, snapshot: Snapshot, since: int) -> Segment | None:
+        changed = snapshot.since(since)
+        assert changed is not None, "the layer was planned from it"
+        with SegmentWriter(self.path / "hidden", DELETES) as writer:
+            writer.write(pa.table({"id": self.subscriptions.superseded(changed)}))
+        return writer.segment()
+
+    def _blueprint(self, state: IndexState, snapshot: Snapshot, since: int | None) -> Blueprint:
+        lessons = self.path / "lessons.arrows"
+        return Blueprint(
+            Path(state.subscriptions),
+            snapshot.version,
+            since,
+            state.division,
+            self.path / "parts",
+            state.algorithm,
+            state.options,
+            str(lessons) if lessons.exists() and since is None else None,
+        )
+
+    def _commit(self, state: IndexState, layers: tuple[Layer, ...], snapshot: Snapshot) -> IndexState:
+        latest = self._log.latest() or 0
+        after = replace(
+            state,
+            version=latest + 1,
+            layers=layers,
+            profile=snapshot.profile,
+            integer_ids=bool(snapshot.integer_ids),
+        )
+        try:
+            self._log.append(after.version, after.to_json())
+        except ConcurrentChangeError:
+            known = {part.folder for layer in state.layers for part in layer.parts.values()}
+            made = [part for layer in layers for part in layer.parts.values() if part.folder not in known]
+            discard(self.path / "parts", made)
+            raise
+        return after
+
+
+def build_index(
+    spark: SparkSession,
+    subscriptions: Subscriptions,
+    path: str | Path | None = None,
+    *,
+    statistics: EventStatistics | None = None,
+    shards: Shards = "auto",
+    algorithm: str = ALGORITHM,
+    options: Mapping[str, object] | None = None,
+) -> Index:
+    """Build an index for the latest version of the subscriptions; beside them, unless a path is given.
+
+    With `statistics` of the events to come, access paths and shards are chosen for these. Shards are built in
+    parallel; "auto" makes as many as executors need to hold one in memory.
+    """
+    folder = (subscriptions.path / "index" if path is None else Path(path)).absolute()
+    snapshot = subscriptions.snapshot()
+    count = shards_for(spark, snapshot) if shards == "auto" else int(shards)
+    if count < 1:
+        raise ValueError(f"shards is a positive number or 'auto', found {shards!r}")
+    division = divide(
+        _sample(subscriptions, snapshot), count, {} if statistics is None else statistics.frequencies()
+    )
+    rules = snapshot.rules
+    declared = None if rules.schema is None else {name: kind.value for name, kind in rules.schema.items()}
+    first = IndexState(
+        -1,
+        str(subscriptions.path),
+        bool(snapshot.integer_ids),
+        declared,
+        snapshot.profile,
+        division,
+        (),
+        algorithm,
+        dict(options or {}),
+    )
+    return _started(spark, folder, first, snapshot, statistics)
+
+
+def _started(
+    spark: SparkSession,
+    folder: Path,
+    first: IndexState,
+    snapshot: Snapshot,
+    statistics: EventStatistics | None,
+) -> Index:
+    if statistics is not None:
+        statistics.write_sample(folder / "lessons.arrows")
+    index = Index.__new__(Index)
+    index.path = folder
+    index._log = VersionLog(folder / "versions")
+    layers = index._whole(spark, first, snapshot)
+    index._commit(first, layers, snapshot)
+    return Index(folder)
+
+
+def _sample(subscriptions: Subscriptions, snapshot: Snapshot) -> list[pa.RecordBatch]:
+    """The first subscriptions of every file."""
+    return [
+        batch
+        for table in subscriptions.tables(snapshot)
+        for batch in table.slice(0, SAMPLED).to_batches()
+        if batch.num_rows
+    ]
+
+
+def _remove(folders: Sequence[Path], files: Sequence[Path]) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+    for file in files:
+        file.unlink(missing_ok=True)

@@ -1,0 +1,224 @@
+"""Matching a DataFrame of events: DataFrame in, DataFrame out.
+
+While an index fits the memory of a machine, every task matches its events with all shards, which it maps; nothing
+is moved. Past that, events travel to the shards they can concern (the grid of Tomasic et al. 2006, section 7.2).
+"""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+from harken.errors import EventError, closest
+from harken.model.schema import Schema
+from harken.model.subscriptions import moment_of
+from harken.spark.columns import Transport, select
+from harken.spark.index import Index, build_index
+from harken.spark.layers import IndexState
+from harken.spark.opened import Parts
+from harken.spark.sizing import MEMORY_SHARE, executor_memory
+from harken.spark.subscriptions import Subscriptions
+from harken.spark.tasks import How, Request, match_events, match_packets, route_events
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+Strategy: TypeAlias = Literal["auto", "local", "grid"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How events are going to be matched; `str` says it for people, `frame` does it."""
+
+    state: IndexState
+    strategy: Literal["local", "grid"]
+    transport: Transport
+    copies: tuple[int, ...]
+    frame: DataFrame
+
+    def __str__(self) -> str:
+        state, transport = self.state, self.transport
+        rows = sum(layer.rows for layer in state.layers)
+        lines = [
+            f"{rows:,} subscriptions of version {state.covers}, {len(state.layers)} layers, {state.bytes:,} bytes",
+            f"{len(transport.attributes)} attributes travel",
+            _said_of_shards(state, self.strategy, self.copies),
+        ]
+        return "\n".join(lines)
+
+
+def match(
+    events: DataFrame,
+    subscriptions: Index | Subscriptions | DataFrame,
+    *,
+    event_id: str | None = None,
+    keep: Sequence[str] = (),
+    how: How = "pairs",
+    at: datetime | None = None,
+    strategy: Strategy = "auto",
+) -> DataFrame:
+    """Which subscriptions each event satisfies: a DataFrame of `event`, `subscription` and the columns to keep.
+
+    `event` is the column named by `event_id`, or else a number that is unique in the result. With `how="grouped"`
+    there is one row per event that has matches, with an array `subscriptions`. `at` is when subscriptions must be
+    valid: now, unless said. Subscriptions may be given as an index, which answers as it is; as a folder, whose
+    index is brought up to date; or as a DataFrame of texts, compiled and indexed in a temporary folder.
+    """
+    return plan(events, subscriptions, event_id=event_id, keep=keep, how=how, at=at, strategy=strategy).frame
+
+
+def plan(
+    events: DataFrame,
+    subscriptions: Index | Subscriptions | DataFrame,
+    *,
+    event_id: str | None = None,
+    keep: Sequence[str] = (),
+    how: How = "pairs",
+    at: datetime | None = None,
+    strategy: Strategy = "auto",
+) -> Plan:
+    """How `match` would go about it. Takes the same arguments."""
+    if how not in get_args(How):
+        raise ValueError(f"how is one of {get_args(How)}, found {how!r}")
+    index, state = index_of(events.sparkSession, subscriptions)
+    return plan_for(events, index, state, event_id=event_id, keep=keep, how=how, at=at, strategy=strategy)
+
+
+def plan_for(
+    events: DataFrame,
+    index: Index,
+    state: IndexState,
+    *,
+    event_id: str | None,
+    keep: Sequence[str],
+    how: How,
+    at: datetime | None,
+    strategy: Strategy,
+) -> Plan:
+    """The plan for one version of an index."""
+    schema = None if state.schema is None else Schema(state.schema)
+    handed, names = _handed_through(events, event_id, keep)
+    selected, transport = select(events, state.profile, schema, handed)
+    parts = Parts(index.path, state.layers, state.division, state.integer_ids)
+    chosen = _strategy(events.sparkSession, state, strategy)
+    copies = _copies(events.sparkSession, state) if chosen == "grid" else ()
+    request = Request(parts, transport, moment_of(at), how, event_id is None, copies)
+    answer = _answer_schema(selected, transport, state, how, event_id is None)
+    if chosen == "local":
+        frame = selected.mapInArrow(partial(match_events, request), answer)
+    else:
+        packets = selected.mapInArrow(partial(route_events, request), "target int, packet binary")
+        frame = packets.repartitionById(sum(copies), "target").mapInArrow(partial(match_packets, request), answer)
+    return Plan(state, chosen, transport, copies, frame.toDF(*frame.columns[:2], *names))
+
+
+def index_of(spark: SparkSession, subscriptions: Index | Subscriptions | DataFrame) -> tuple[Index, IndexState]:
+    """An index that answers for the subscriptions, in whichever form they are given."""
+    if isinstance(subscriptions, Index):
+        return subscriptions, subscriptions.state()
+    if not isinstance(subscriptions, Subscriptions):
+        subscriptions = _stored(subscriptions)
+    if not (subscriptions.path / "index" / "versions").exists():
+        index = build_index(spark, subscriptions)
+        return index, index.state()
+    index = Index(subscriptions.path / "index")
+    return index, index.refresh(spark)
+
+
+def _stored(subscriptions: DataFrame) -> Subscriptions:
+    """A DataFrame of subscriptions in a folder that lasts as long as this process."""
+    folder = Path(tempfile.mkdtemp(prefix="harken-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    stored = Subscriptions.create(folder / "subscriptions")
+    stored.append(subscriptions)
+    return stored
+
+
+def _strategy(spark: SparkSession, state: IndexState, asked: Strategy) -> Literal["local", "grid"]:
+    if asked not in get_args(Strategy):
+        raise ValueError(f"strategy is one of {get_args(Strategy)}, found {asked!r}")
+    if asked != "auto":
+        return asked
+    fits = state.bytes <= MEMORY_SHARE * executor_memory(spark)
+    return "local" if fits or state.division.shards == 1 else "grid"
+
+
+def _copies(spark: SparkSession, state: IndexState) -> tuple[int, ...]:
+    """How many partitions share the events of each shard: the more, the more work there is for it.
+
+    Work goes with the subscriptions of a shard and, for those without a constraint, with all events.
+    """
+    division = state.division
+    rows = [
+        sum(each.parts[shard].rows for each in state.layers if shard in each.parts)
+        for shard in range(division.shards)
+    ]
+    work = [count * (division.shards if shard in division.free else 1) for shard, count in enumerate(rows)]
+    partitions = max(division.shards, int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200))
+    total = sum(work) or 1
+    return tuple(max(1, round(partitions * each / total)) for each in work)
+
+
+def _handed_through(
+    events: DataFrame, event_id: str | None, keep: Sequence[str]
+) -> tuple[list[Column], list[str]]:
+    """The columns that go into the answer as they are, and the names of those that are kept."""
+    from pyspark.sql import functions
+
+    for name in (*([] if event_id is None else [event_id]), *keep):
+        if name not in events.columns:
+            near = closest(name, events.columns)
+            hint = f"did you mean {near!r}?" if near else None
+            raise EventError(f"events have no column {name!r}", attribute=name, suggestion=hint)
+    taken = {"event", "subscription", "subscriptions"}
+    for name in keep:
+        if name in taken:
+            raise EventError(f"a column {name!r} cannot be kept: the answer has one of that name", attribute=name)
+        taken.add(name)
+    quoted = [name.replace("`", "``") for name in (*([] if event_id is None else [event_id]), *keep)]
+    return [functions.col(f"`{name}`") for name in quoted], list(keep)
+
+
+def _answer_schema(
+    selected: DataFrame, transport: Transport, state: IndexState, how: How, numbered: bool
+) -> StructType:
+    from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
+
+    through = list(selected.schema)[len(selected.columns) - transport.others :]
+    kinds = [field.dataType for field in through]
+    event = LongType() if numbered else kinds.pop(0)
+    subscription = LongType() if state.integer_ids else StringType()
+    found = (
+        StructField("subscription", subscription)
+        if how == "pairs"
+        else StructField("subscriptions", ArrayType(subscription))
+    )
+    kept = [StructField(f"k{at}", kind) for at, kind in enumerate(kinds)]
+    return StructType([StructField("event", event), found, *kept])
+
+
+def _said_of_shards(state: IndexState, strategy: str, copies: tuple[int, ...]) -> str:
+    division = state.division
+    if division.shards == 1:
+        return "one shard, mapped by every worker"
+    where = "mapped by every worker" if strategy == "local" else f"events travel to them, {sum(copies)} partitions"
+    by = "dealt out by id" if division.attribute is None else f"divided by {division.attribute!r}"
+    lines = [f"{division.shards} shards, {by}; {where}"]
+    split = {value: shards for value, shards in division.shards_of.items() if len(shards) > 1}
+    for shard in range(division.shards):
+        rows = sum(each.parts[shard].rows for each in state.layers if shard in each.parts)
+        values = sum(shard in shards for shards in division.shards_of.values())
+        concern = "every event" if division.constraint(shard) is None else f"events with one of {values} values"
+        copied = f", {copies[shard]} copies" if copies else ""
+        lines.append(f"  shard {shard}: {rows:,} subscriptions, {concern}{copied}")
+    if split:
+        lines.append(f"  values with several shards: {', '.join(map(repr, list(split)[:10]))}")
+    return "\n".join(lines)

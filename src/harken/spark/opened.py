@@ -1,0 +1,173 @@
+"""An index as a Python worker holds it: parts mapped once and kept from batch to batch and from task to task.
+
+Workers of one machine share the pages of what they map. A worker may be replaced at any time, so opening must be
+cheap: it costs reading the parts once, for their checksums, and what kernels take to load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harken.engine import Engine
+from harken.spark.layers import Layer
+from harken.spark.segments import read_segment
+from harken.spark.sharding import Division, router_rows
+
+Rows: TypeAlias = npt.NDArray[np.int64]
+Found: TypeAlias = tuple[Rows, pa.Array]
+"""Matches: the event's row and the subscription's id, pair by pair."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What is to be opened: the layers of an index, and how its shards are divided."""
+
+    folder: Path
+    layers: tuple[Layer, ...]
+    division: Division
+    integer_ids: bool
+
+    @property
+    def id_type(self) -> pa.DataType:
+        """The type of subscriptions' ids."""
+        return pa.int64() if self.integer_ids else pa.string()
+
+
+class OpenShard:
+    """The parts of one shard, each with the ids that are void in it."""
+
+    def __init__(self, parts: Parts, shard: int) -> None:
+        self._parts: list[tuple[Engine, pa.Array]] = []
+        hidden = pa.array([], parts.id_type)
+        for layer in reversed(parts.layers):
+            if shard in layer.parts:
+                self._parts.append((_engine(parts.folder / "parts" / layer.parts[shard].folder), hidden))
+            if layer.hides is not None:
+                ids = read_segment(parts.folder / "hidden", layer.hides).column("id").cast(parts.id_type)
+                hidden = pa.concat_arrays([hidden, *ids.chunks])
+        self._id_type = parts.id_type
+
+    def match(self, events: pa.Table, at: datetime) -> list[Found]:
+        """The matches of events, part by part."""
+        found = []
+        for engine, hidden in self._parts:
+            matches = engine.match_batch(events, at=at)
+            if len(hidden) and matches.num_rows:
+                matches = matches.filter(pc.invert(pc.is_in(matches.column("subscription"), value_set=hidden)))
+            if matches.num_rows:
+                rows = matches.column("event").to_numpy()
+                found.append((rows, matches.column("subscription").combine_chunks()))
+        return found
+
+
+class Router:
+    """Says which shards an event can concern, which is itself a match: with the constraints of the shards."""
+
+    def __init__(self, division: Division) -> None:
+        constraints = list(router_rows(division))
+        self._free = [
+            shard for shard in range(division.shards) if shard not in {shard for shard, _ in constraints}
+        ]
+        # Not "auto", which would evaluate these few expressions in Python.
+        self._engine = Engine("propagation") if constraints else None
+        if self._engine is not None:
+            self._engine.subscribe_many(constraints)
+
+    def route(self, events: pa.Table) -> Iterable[tuple[int, Rows | None]]:
+        """The shards that some of these events can concern, and which; None for all."""
+        for shard in self._free:
+            yield shard, None
+        if self._engine is None:
+            return
+        matches = self._engine.match_batch(events)
+        rows, shards = matches.column("event").to_numpy(), matches.column("subscription").to_numpy()
+        order = np.argsort(shards, kind="stable")
+        for shard in np.unique(shards).tolist():
+            first, end = np.searchsorted(shards, [shard, shard + 1], sorter=order)
+            yield shard, rows[order[first:end]]
+
+
+class OpenIndex:
+    """All shards of an index, matched one after the other with the events that can concern them."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._id_type = parts.id_type
+        self._router = Router(parts.division)
+        self._shards = [OpenShard(parts, shard) for shard in range(parts.division.shards)]
+
+    def match(self, events: pa.Table, at: datetime) -> Found:
+        """The matches of events, ordered by event."""
+        if len(self._shards) == 1:
+            return joined(self._shards[0].match(events, at), self._id_type)
+        found = []
+        for shard, rows in self._router.route(events):
+            concerned = events if rows is None else events.take(pa.array(rows))
+            for at_rows, ids in self._shards[shard].match(concerned, at):
+                found.append((at_rows if rows is None else rows[at_rows], ids))
+        return joined(found, self._id_type)
+
+
+def joined(found: Sequence[Found], id_type: pa.DataType) -> Found:
+    """Matches of several parts as one, ordered by event."""
+    if not found:
+        return np.zeros(0, np.int64), pa.array([], id_type)
+    if len(found) == 1:
+        return found[0]
+    rows, ids = np.concatenate([rows for rows, _ in found]), pa.concat_arrays([ids for _, ids in found])
+    order = np.argsort(rows, kind="stable")
+    return rows[order], ids.take(pa.array(order))
+
+
+# What this process has open. Spark runs one task at a time in a worker, so nothing else looks here meanwhile.
+_ENGINES: dict[Path, Engine] = {}
+_OPEN: dict[Path, tuple[Parts, OpenIndex]] = {}
+_OPEN_SHARDS: dict[tuple[Path, int], tuple[Parts, OpenShard]] = {}
+_ROUTERS: dict[str, Router] = {}
+
+
+def open_index(parts: Parts) -> OpenIndex:
+    """An index with all its shards; what this process has open of it is kept."""
+    known = _OPEN.get(parts.folder)
+    if known is None or known[0] != parts:
+        _close_others(parts)
+        known = _OPEN[parts.folder] = parts, OpenIndex(parts)
+    return known[1]
+
+
+def open_shard(parts: Parts, shard: int) -> OpenShard:
+    """One shard of an index; what this process has open of it is kept."""
+    known = _OPEN_SHARDS.get((parts.folder, shard))
+    if known is None or known[0] != parts:
+        _close_others(parts)
+        known = _OPEN_SHARDS[parts.folder, shard] = parts, OpenShard(parts, shard)
+    return known[1]
+
+
+def open_router(division: Division) -> Router:
+    """The router of a division; kept as well."""
+    known = repr(division)
+    if known not in _ROUTERS:
+        _ROUTERS[known] = Router(division)
+    return _ROUTERS[known]
+
+
+def _engine(folder: Path) -> Engine:
+    if folder not in _ENGINES:
+        _ENGINES[folder] = Engine.load(folder)
+    return _ENGINES[folder]
+
+
+def _close_others(parts: Parts) -> None:
+    """Let go of the parts of an index that the version to be opened has not."""
+    needed = {parts.folder / "parts" / part.folder for layer in parts.layers for part in layer.parts.values()}
+    for folder in [each for each in _ENGINES if each.is_relative_to(parts.folder) and each not in needed]:
+        del _ENGINES[folder]

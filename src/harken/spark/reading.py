@@ -1,0 +1,50 @@
+"""What is on storage, as DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from harken.spark.compiling import compiled_columns, plain
+from harken.spark.segments import DELETES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from harken.spark.snapshots import Snapshot
+    from harken.spark.subscriptions import Subscriptions
+
+
+def read_compiled(spark: SparkSession, subscriptions: Subscriptions, snapshot: Snapshot) -> DataFrame:
+    """The subscriptions of a version, a task per file."""
+    places = [at for at, segment in enumerate(snapshot.segments) if segment.kind != DELETES]
+    task = partial(_live_rows, subscriptions.path, snapshot.version)
+    columns = compiled_columns(bool(snapshot.integer_ids))
+    if not places:
+        return spark.createDataFrame([], columns)
+    return (
+        spark.createDataFrame([(at,) for at in places], "at int")
+        .repartition(len(places))
+        .mapInArrow(task, columns)
+    )
+
+
+def read_rejects(spark: SparkSession, files: list[str]) -> DataFrame:
+    """The rejected rows of some files."""
+    if not files:
+        return spark.createDataFrame([], "id string, expression string, reason string, line int, column int")
+    return spark.read.parquet(*files)
+
+
+def _live_rows(path: Path, version: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    from harken.spark.subscriptions import Subscriptions
+
+    subscriptions = Subscriptions(path)
+    snapshot = subscriptions.snapshot(version)
+    for batch in batches:
+        for at in batch.column(0).to_pylist():
+            yield from plain(subscriptions.live(snapshot, at)).to_batches()

@@ -1,0 +1,103 @@
+"""Files of compiled subscriptions: Arrow streams that are written once, checked by their sum, and mapped."""
+
+from __future__ import annotations
+
+import uuid
+import zlib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+
+from harken.errors import IndexFormatError
+from harken.normal.compiled import conform
+
+Kind: TypeAlias = Literal["appends", "upserts", "deletes"]
+APPENDS: Kind = "appends"
+UPSERTS: Kind = "upserts"
+DELETES: Kind = "deletes"
+
+_SLICE = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One file of a change: subscriptions that came or were changed, or ids that went."""
+
+    file: str
+    kind: Kind
+    version: int
+    """The version that first named it."""
+    rows: int
+    bytes: int
+    crc32: int
+
+    def to_json(self) -> dict[str, Any]:  # as JSON has it
+        """As it is written down."""
+        return asdict(self)
+
+
+class SegmentWriter:
+    """Writes tables one after the other into a file, which nobody knows of until a version names it.
+
+    Leaving its context with an error removes the file.
+    """
+
+    def __init__(self, folder: Path, kind: Kind) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._path = folder / f"{uuid.uuid4().hex}.arrows"
+        self._kind = kind
+        self._rows = 0
+        self._sink: pa.OSFile | None = None
+        self._stream: pa.RecordBatchStreamWriter | None = None
+
+    def write(self, table: pa.Table) -> None:
+        """Append a table of the same form as those before it."""
+        if not table.num_rows:
+            return
+        if self._stream is None:
+            self._sink = pa.OSFile(str(self._path), "wb")
+            self._stream = pa.ipc.new_stream(self._sink, table.schema)
+        self._stream.write_table(table)
+        self._rows += table.num_rows
+
+    def segment(self) -> Segment | None:
+        """What was written, once it is; None if there was nothing to write."""
+        if not self._rows:
+            return None
+        size, crc = self._path.stat().st_size, checksum(self._path)
+        return Segment(self._path.name, self._kind, 0, self._rows, size, crc)
+
+    def __enter__(self) -> SegmentWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        for each in (self._stream, self._sink):
+            if each is not None:
+                each.close()
+        if kind is not None:
+            self._path.unlink(missing_ok=True)
+
+
+def read_segment(folder: Path, segment: Segment, *, verify: bool = True) -> pa.Table:
+    """The table that was written, mapped; IndexFormatError if the file is not as it was."""
+    path = folder / segment.file
+    try:
+        if path.stat().st_size != segment.bytes or (verify and checksum(path) != segment.crc32):
+            raise IndexFormatError(f"{path} is damaged: its size or checksum is not what was written")
+        table = pa.ipc.open_stream(pa.memory_map(str(path))).read_all()
+    except FileNotFoundError:
+        raise IndexFormatError(f"{path} is missing") from None
+    except (pa.ArrowException, OSError) as error:
+        raise IndexFormatError(f"{path} is damaged: {error}") from error
+    return table if segment.kind == DELETES else conform(table)
+
+
+def checksum(path: Path) -> int:
+    """The CRC-32 of a file."""
+    crc = 0
+    with open(path, "rb") as file:
+        while piece := file.read(_SLICE):
+            crc = zlib.crc32(piece, crc)
+    return crc

@@ -1,0 +1,13 @@
+"""Where matches go: tables on shared storage, databases, Kafka.
+
+A stream writes a batch at least once: after a crash the same batch comes again, with the same rows, whatever had
+become of it before. So a sink takes the number of the batch with its matches. A table and a database hold a batch
+exactly once by it; Kafka's readers can tell a repetition by it.
+"""
+
+from harken.spark.sinks.contract import Sink
+from harken.spark.sinks.database import DatabaseSink
+from harken.spark.sinks.kafka import KafkaSink
+from harken.spark.sinks.tables import TableSink, write_table
+
+__all__ = ["DatabaseSink", "KafkaSink", "Sink", "TableSink", "write_table"]

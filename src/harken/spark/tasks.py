@@ -1,0 +1,146 @@
+"""What a task does with its batches of events: Arrow in, Arrow out, and no Python per row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from harken.spark.columns import Transport
+from harken.spark.opened import Found, Parts, joined, open_index, open_router, open_shard
+
+How: TypeAlias = Literal["pairs", "grouped"]
+
+ROWS = 32_768
+"""Events matched together, at least, where batches are smaller."""
+
+PARTITION_BITS = 33
+"""Numbers of events leave so many bits for the row within its partition, as Spark's own ids do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a matching task has to know."""
+
+    parts: Parts
+    transport: Transport
+    at: datetime
+    """The moment at which subscriptions must be valid, the same for all tasks."""
+    how: How
+    numbered: bool
+    """Whether events have no id of their own and are numbered; otherwise it is the first column handed through."""
+    copies: tuple[int, ...] = ()
+    """How many partitions share the events of each shard, where events go to shards."""
+
+    def columns(self, table: pa.Table, first: int) -> list[pa.ChunkedArray]:
+        """The columns of events that go into the answer: their ids, and what is kept."""
+        through = self.transport.handed_through(table)
+        return [_numbers(first, table.num_rows), *through] if self.numbered else through
+
+
+def match_events(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Match batches with the whole index, shard by shard, where they are."""
+    index = open_index(request.parts)
+    for first, table in _tables(batches):
+        found = index.match(request.transport.events(table), request.at)
+        yield from _answer(request, found, request.columns(table, first))
+
+
+def route_events(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Pack batches for the shards they can concern: the partition to go to, and the events as Arrow's bytes."""
+    router = open_router(request.parts.division)
+    base = np.concatenate([[0], np.cumsum(request.copies)])
+    turn = [_partition()] * len(request.copies)
+    for first, table in _tables(batches):
+        events = request.transport.events(table)
+        packet = pa.Table.from_arrays(
+            [*events.columns, *request.columns(table, first)],
+            [*(f"a{name}" for name in events.column_names), *(f"o{at}" for at in range(_through(request)))],
+        )
+        for shard, rows in router.route(events):
+            turn[shard] += 1
+            target = int(base[shard]) + turn[shard] % request.copies[shard]
+            yield _packed(target, packet if rows is None else packet.take(pa.array(rows)))
+
+
+def match_packets(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Match packets that have come to their shards."""
+    ends = np.cumsum(request.copies)
+    for batch in batches:
+        for target, packet in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
+            shard = open_shard(request.parts, int(np.searchsorted(ends, target, side="right")))
+            table = pa.ipc.open_stream(packet.as_buffer()).read_all()
+            width = table.num_columns - _through(request)
+            names = [name[1:] for name in table.column_names[:width]]
+            events = table.select(range(width)).rename_columns(names)
+            found = joined(shard.match(events, request.at), request.parts.id_type)
+            yield from _answer(request, found, table.columns[width:])
+
+
+def _through(request: Request) -> int:
+    return request.transport.others + request.numbered
+
+
+def _tables(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
+    """Batches joined to tables that are worth matching, each with the number of its first event."""
+    first = _partition() << PARTITION_BITS
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows >= ROWS:
+            yield first, pa.Table.from_batches(waiting)
+            first += rows
+            waiting, rows = [], 0
+    if rows:
+        yield first, pa.Table.from_batches(waiting)
+
+
+def _partition() -> int:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()
+
+
+def _numbers(first: int, count: int) -> pa.ChunkedArray:
+    return pa.chunked_array([pa.array(np.arange(first, first + count))])
+
+
+def _packed(target: int, table: pa.Table) -> pa.RecordBatch:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return pa.RecordBatch.from_arrays(
+        [pa.array([target], pa.int32()), pa.array([sink.getvalue().to_pybytes()], pa.binary())],
+        ["target", "packet"],
+    )
+
+
+def _answer(request: Request, found: Found, columns: list[pa.ChunkedArray]) -> Iterator[pa.RecordBatch]:
+    """Matches as they go out: pairs, or one row per event with all its subscriptions."""
+    rows, ids = found
+    if not len(rows):
+        return
+    if request.how == "grouped":
+        rows, ids = _grouped(rows, ids)
+    taken = pa.array(rows)
+    event, *kept = (column.take(taken) for column in columns)
+    said = "subscription" if request.how == "pairs" else "subscriptions"
+    names = ["event", said, *(f"k{at}" for at in range(len(kept)))]
+    yield from pa.Table.from_arrays([event, ids, *kept], names).to_batches()
+
+
+def _grouped(rows: npt.NDArray[np.int64], ids: pa.Array) -> tuple[npt.NDArray[np.int64], pa.ListArray]:
+    distinct, first = np.unique(rows, return_index=True)
+    offsets = np.append(first, len(rows)).astype(np.int32)
+    return distinct, pa.ListArray.from_arrays(pa.array(offsets), ids)
+
+
+Task: TypeAlias = Callable[[Request, Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]

@@ -1,0 +1,129 @@
+"""Compiling subscriptions straight into files: what a task, or this process, writes before a version names it."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harken.intake import SubscriptionSource
+from harken.spark.compiling import Rules, compile_source, portions, subscription_columns
+from harken.spark.profile import Profile
+from harken.spark.segments import Kind, Segment, SegmentWriter
+from harken.spark.versions import Document
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the files of subscriptions lie."""
+
+    path: Path
+
+    @property
+    def segments(self) -> Path:
+        """The folder of compiled subscriptions and of ids that went."""
+        return self.path / "segments"
+
+    @property
+    def rejects(self) -> Path:
+        """The folder of rows that were not taken."""
+        return self.path / "rejects"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Files that no version names yet."""
+
+    segments: tuple[Segment, ...]
+    rejects: tuple[str, ...]
+    rejected: int
+    profile: Profile
+
+    @classmethod
+    def of(cls, reports: Iterable[Document]) -> Written:
+        """What several tasks wrote, by what they reported."""
+        parts = list(reports)
+        profile = Profile()
+        for part in parts:
+            profile = profile.joined(Profile.from_json(part["profile"]))
+        segments = tuple(Segment(**part["segment"]) for part in parts if part["segment"] is not None)
+        rejects = tuple(part["rejects"] for part in parts if part["rejects"] is not None)
+        return cls(segments, rejects, sum(part["rejected"] for part in parts), profile)
+
+    @property
+    def rows(self) -> int:
+        """Subscriptions, or ids, that were written."""
+        return sum(segment.rows for segment in self.segments)
+
+    def first_rejects(self, place: Place) -> list[FileReject]:
+        """Rejected rows, as many as the first file has."""
+        table = pq.read_table(place.rejects / self.rejects[0])
+        return [FileReject(row, each["reason"]) for row, each in enumerate(table.to_pylist())]
+
+    def discard(self, place: Place) -> None:
+        """Remove the files."""
+        for segment in self.segments:
+            (place.segments / segment.file).unlink(missing_ok=True)
+        for name in self.rejects:
+            (place.rejects / name).unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class FileReject:
+    """A row that was not taken, by its place among the rejects."""
+
+    row: int
+    reason: str
+
+
+def write_source(source: SubscriptionSource, kind: Kind, rules: Rules, place: Place) -> Written:
+    """Compile what an engine would take, in this process."""
+    return Written.of([_write([compile_source(source, rules)], kind, place)])
+
+
+def write_frame(subscriptions: DataFrame, kind: Kind, rules: Rules, place: Place) -> Written:
+    """Compile a DataFrame by tasks, each partition into files of its own."""
+    task = partial(_task, kind, rules, place)
+    reports = subscription_columns(subscriptions).mapInArrow(task, "report string").collect()
+    return Written.of(json.loads(row[0]) for row in reports)
+
+
+def _task(kind: Kind, rules: Rules, place: Place, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    report = _write((compile_source(table, rules) for table in portions(batches)), kind, place)
+    yield pa.RecordBatch.from_arrays([pa.array([json.dumps(report)])], ["report"])
+
+
+def _write(parts: Iterable[tuple[pa.Table, pa.Table]], kind: Kind, place: Place) -> Document:
+    """Write compiled tables into one file and their rejects into another."""
+    profile, rejects = Profile(), []
+    with SegmentWriter(place.segments, kind) as writer:
+        for compiled, rejected in parts:
+            writer.write(compiled)
+            profile = profile.joined(Profile.of(compiled))
+            rejects.append(rejected)
+    segment = writer.segment()
+    return {
+        "segment": None if segment is None else segment.to_json(),
+        "profile": profile.to_json(),
+        "rejects": _write_rejects(place.rejects, rejects),
+        "rejected": sum(each.num_rows for each in rejects),
+    }
+
+
+def _write_rejects(folder: Path, tables: list[pa.Table]) -> str | None:
+    if not any(table.num_rows for table in tables):
+        return None
+    folder.mkdir(parents=True, exist_ok=True)
+    name = f"{uuid.uuid4().hex}.parquet"
+    pq.write_table(pa.concat_tables(tables), folder / name)
+    return name
