@@ -258,6 +258,7 @@ def test_counts_of_a_large_domain_keep_their_promise(spark):
     best, often = truth.most_common(1)[0]
     assert statistics.frequency("value", best) == pytest.approx(often / rows, rel=0.05)
     assert sum(statistics.frequencies()["value"].values()) <= 1.0
+    assert " many  1 " in str(statistics)
     assert statistics.sample.num_rows == 0
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from harken.errors import HarkenError, OutputExistsError, SinkError
@@ -220,6 +220,36 @@ def test_readers_meanwhile_see_whole_batches_only(spark: SparkSession, path: Pat
         finished.set()
         watcher.join()
     assert sizes == {10}
+
+
+def test_a_stream_that_dies_between_the_sink_and_its_checkpoint_delivers_once(
+    spark: SparkSession, sink: TableSink, tmp_path: Path
+) -> None:
+    """Its batch comes again under the same number when it is started again."""
+    batches: list[int] = []
+    stream = spark.readStream.schema("event bigint, subscription string").json(str(tmp_path / "events"))
+
+    def deliver(matches: DataFrame, batch: int) -> None:
+        sink.write(batch, matches)
+        batches.append(batch)
+        if len(batches) == 2:
+            raise OSError("out of paper")
+
+    def run_until_done() -> None:
+        writer = stream.writeStream.foreachBatch(deliver).option(
+            "checkpointLocation", str(tmp_path / "checkpoint")
+        )
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    (tmp_path / "events").mkdir()
+    (tmp_path / "events" / "1.json").write_text('{"event": 1, "subscription": "a"}')
+    run_until_done()
+    (tmp_path / "events" / "2.json").write_text('{"event": 2, "subscription": "b"}')
+    with pytest.raises(StreamingQueryException, match="out of paper"):
+        run_until_done()
+    run_until_done()
+    assert batches == [0, 1, 1]
+    assert contents(sink.read(spark)) == [(1, "a", 0), (2, "b", 1)]
 
 
 # What it does not take

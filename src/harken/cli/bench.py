@@ -39,7 +39,7 @@ class _Bars:
 
 
 def bench(
-    names: Annotated[list[str] | None, typer.Argument(help="Experiments to run; see --list.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Experiments to run, or families of them; see --list.")] = None,
     list_all: Annotated[bool, typer.Option("--list", help="List the experiments and stop.")] = False,
     scale: Annotated[
         ScaleName, typer.Option(help="small: under a minute; full: as in the papers.")
@@ -54,7 +54,7 @@ def bench(
 ) -> None:
     """Measure, side by side in one run, with repeats.
 
-    Examples: harken bench compile --scale full --repeats 5; harken bench soak --minutes 60
+    Examples: harken bench compile --scale full --repeats 5; harken bench spark; harken bench soak --minutes 60
     """
     from harken.bench import experiments, report
     from harken.bench.measuring import Bench
@@ -66,7 +66,7 @@ def bench(
             table.add_row(name, summary)
         console.print(table)
         return
-    runs = {name: experiments.load(name) for name in names}
+    runs = {each: experiments.load(each) for name in names for each in experiments.named(name)}
     for name, run in runs.items():
         with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
             settings = Bench(scale.value, repeats, progress=_Bars(progress), minutes=minutes)

@@ -11,6 +11,7 @@ from harken.matching.clusters import ClusterStore
 from harken.matching.contract import AccessPath, Slots, Stats
 from harken.matching.encoded_matcher import EncodedMatcher
 from harken.matching.encoding import BLOCK
+from harken.matching.events import EventBatch
 from harken.matching.kernels.layout import (
     CELLS,
     FIRST_KEY_TABLE,
@@ -35,7 +36,7 @@ from harken.matching.kernels.placing import clause_predicates, find_entry
 from harken.matching.locality import SORTED_BLOCK, leading_dimensions
 from harken.matching.saving import State
 from harken.matching.single import SingleMatching
-from harken.matching.statistics import EventStatistics
+from harken.matching.statistics import SAMPLE, EventStatistics
 from harken.matching.workspace import Workspace
 from harken.model.events import FlatEvent
 from harken.model.expressions import Presence
@@ -140,6 +141,16 @@ class ClusterMatcher(EncodedMatcher):
         self._chances = known
         return known
 
+    def learn(self, events: EventBatch) -> None:
+        """See what events look like, every one of them, and choose access paths for such events.
+
+        Linear in the events and in the clauses. Must not run beside anything else.
+        """
+        for _, block, _ in self._encoder.blocks(events, SAMPLE):
+            self._statistics.observe(block, self._predicates)
+        self._chances = None
+        self._choose_anew()
+
     def _redistribute(self, places: npt.NDArray[np.int64]) -> int:
         """Move the clauses at these directory entries to the best access paths there are; how many moved."""
         store, moved, done = self._store, np.zeros(1, np.int64), 0
@@ -179,9 +190,13 @@ class ClusterMatcher(EncodedMatcher):
             self._sample.clear()
             self._statistics.observe(events._replace(code=code, label=label), self._predicates)
 
-    def _see(self, events: Events) -> None:
-        self._statistics.observe(events, self._predicates)
-        self._chances = None
+    def _choose_anew(self) -> None:
+        """Move every clause to the best of the access paths there are."""
+        self._redistribute(
+            np.concatenate([self._store.used_places(each) for each in range(len(self._store.schemas))])
+        )
+        self._store.compact()
+        self._changed()
 
     def _workspace(self) -> Workspace:
         workspace: Workspace | None = getattr(self._own, "workspace", None)

@@ -92,6 +92,7 @@ class DynamicMatcher(KeyedMatcher):
     def _choose_anew(self) -> None:
         if self.adapt:
             self.reorganise()
+            super()._choose_anew()
 
     def _maintain(self, changes: int) -> None:
         self._changes += changes

@@ -16,7 +16,6 @@ from harken.matching.kernels.layout import Clauses, Events
 from harken.matching.locality import in_event_order
 from harken.matching.predicates import PredicateTable
 from harken.matching.saving import State
-from harken.matching.statistics import SAMPLE
 from harken.matching.translation import translate
 from harken.matching.workspace import Workspace
 from harken.model.expressions import Expression
@@ -70,15 +69,6 @@ class EncodedMatcher(ABC):
             rows.append(found_rows + start)
             slots.append(found_slots)
         return np.concatenate(rows), np.concatenate(slots)
-
-    def learn(self, events: EventBatch) -> None:
-        """See what events look like, every one of them, and choose access paths for such events.
-
-        Linear in the events and, where there is a choice, in the clauses. Must not run beside anything else.
-        """
-        for _, block, _ in self._encoder.blocks(events, SAMPLE):
-            self._see(block)
-        self._choose_anew()
 
     @property
     def attributes(self) -> Collection[str]:
@@ -156,12 +146,6 @@ class EncodedMatcher(ABC):
     @abstractmethod
     def _observe(self, events: Events) -> None:
         """See what events look like. One thread at a time comes here."""
-
-    def _see(self, events: Events) -> None:
-        """Count events for statistics, where there are any."""
-
-    def _choose_anew(self) -> None:
-        """Choose access paths for the events seen, where there is a choice."""
 
     @abstractmethod
     def _have_slots(self, count: int) -> None:

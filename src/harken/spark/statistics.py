@@ -143,17 +143,13 @@ class EventStatistics:
     def __str__(self) -> str:
         size, width = len(self.attributes), max([9, *map(len, self.attributes)])
         lines = [f"{self.events:,} events, {size:,} attributes, a sample of {self.sample.num_rows:,}"]
-        lines.append(f"{'attribute':<{width}}  present    values  most frequent")
-        for name in list(self.attributes)[:SHOWN]:
-            lines.append(
-                f"{name:<{width}}  {self.presence(name):7.1%}  {self._line(self.attributes[name])}".rstrip()
-            )
-        return "\n".join([*lines, f"and {size - SHOWN:,} more"] if size > SHOWN else lines)
-
-    def _line(self, known: AttributeStatistics) -> str:
-        some = [f"{str(value)[:24]} {known.estimate(value) / self.events:.1%}" for value in list(known.counts)[:3]]
-        number = f"{len(known.counts):,}" if not known.undercount else f"> {len(known.counts):,}"
-        return f"{number:>8}  {', '.join(some)}"
+        lines.append(f"{'attribute':<{width}}  present  values  most frequent")
+        for name, known in list(self.attributes.items())[:SHOWN]:
+            some = [f"{str(each)[:24]} {self.frequency(name, each):.1%}" for each in list(known.counts)[:3]]
+            number = f"{len(known.counts):,}" if not known.undercount else "many"
+            line = f"{name:<{width}}  {self.presence(name):7.1%}  {number:>6}  {', '.join(some)}"
+            lines.append(line.rstrip())
+        return "\n".join(lines if size <= SHOWN else [*lines, f"and {size - SHOWN:,} more"])
 
     def _of(self, attribute: str) -> AttributeStatistics:
         if attribute not in self.attributes:

@@ -70,6 +70,22 @@ _EXPERIMENTS: dict[str, Experiment] = {
         "harken.bench.experiments.soak:run",
         "random updates and matches for --minutes, each checked, and memory over time",
     ),
+    "spark-compile": Experiment(
+        "harken.bench.experiments.spark_compile:run",
+        "texts to compiled files on Spark, two cores against one",
+    ),
+    "spark-join": Experiment(
+        "harken.bench.experiments.spark_join:run",
+        "matching on Spark against a join in Spark SQL",
+    ),
+    "spark-scale": Experiment(
+        "harken.bench.experiments.spark_scale:run",
+        "Parquet in and out on Spark, beside the ceiling that Spark sets; workers' memory and start",
+    ),
+    "spark-stream": Experiment(
+        "harken.bench.experiments.spark_stream:run",
+        "a stream with a trigger every second, and changes of subscriptions in it",
+    ),
     "updates": Experiment(
         "harken.bench.experiments.updates:run",
         "subscriptions in and out of a full engine, in batches and one by one",
@@ -84,6 +100,12 @@ _EXPERIMENTS: dict[str, Experiment] = {
 def experiments() -> dict[str, str]:
     """The names of all experiments, with a line about each."""
     return {name: experiment.summary for name, experiment in _EXPERIMENTS.items()}
+
+
+def named(name: str) -> list[str]:
+    """The experiments that a name stands for: itself, or all of a family ("spark" for "spark-join", ...)."""
+    family = [each for each in _EXPERIMENTS if each.startswith(f"{name}-")]
+    return [name] if name in _EXPERIMENTS or not family else family
 
 
 def load(name: str) -> Callable[[Bench], Result]:

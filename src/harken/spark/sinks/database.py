@@ -51,7 +51,8 @@ class DatabaseSink:
 
     Takes pairs; their other columns are not stored. The matches of a batch come to the driver as Arrow before its
     transaction begins, so that no lock waits for Spark: a pair of integers takes 16 bytes, and
-    `spark.driver.maxResultSize` is the limit. For larger batches a `TableSink` is the better place.
+    `spark.driver.maxResultSize` is the limit. Databases take some ten thousand pairs a second from there, so for
+    larger batches a `TableSink` is the better place.
 
     Every write opens connections of its own, so threads may share a sink. Its password is in no error and no repr.
     """
