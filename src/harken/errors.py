@@ -324,3 +324,39 @@ class DatabaseError(HarkenError, RuntimeError):
         super().__init__(f"could not {attempted} ({where}): {reason}")
         self.attempted = attempted
         self.where = where
+
+
+class TaskError(HarkenError, RuntimeError):
+    """A Spark job failed: what went wrong in one of its tasks, or what Spark had to say, in one line."""
+
+
+class ConstraintError(ExpressionError):
+    """A constraint that symmetric matching cannot intersect with others; `attribute` says of what."""
+
+    def __init__(self, message: str, *, attribute: str, suggestion: str | None = None) -> None:
+        super().__init__(message, suggestion=suggestion)
+        self.attribute = attribute
+
+    @classmethod
+    def absence(cls, attribute: str) -> ConstraintError:
+        """IS NULL, which no value satisfies."""
+        return cls(
+            f"IS NULL on {attribute!r} allows no value, and values are what is matched", attribute=attribute
+        )
+
+    @classmethod
+    def pattern(cls, attribute: str) -> ConstraintError:
+        """A pattern of which nobody can say whether another one meets it."""
+        return cls(
+            f"the pattern on {attribute!r} cannot be intersected with other constraints",
+            attribute=attribute,
+            suggestion="prefixes (STARTS WITH, LIKE 'abc%'), ranges and IN can",
+        )
+
+    @classmethod
+    def avoidance(cls, attribute: str) -> ConstraintError:
+        """A negated spatial relation."""
+        return cls(
+            f"on {attribute!r}: shapes can be asked to overlap, contain or lie within others, but not NOT to",
+            attribute=attribute,
+        )

@@ -26,8 +26,8 @@ def pairs(spark: SparkSession, *rows: tuple[int, str]) -> DataFrame:
 
 
 def failing(spark: SparkSession) -> DataFrame:
-    """Rows, one of which cannot be computed, in a partition that comes after whole ones."""
-    return spark.range(0, 4, 1, 4).selectExpr("id as event", "if(id = 3, raise_error('bad'), 'a') as subscription")
+    """Rows, the last of which cannot be computed, in one partition: no other task still writes when it fails."""
+    return spark.range(0, 4, 1, 1).selectExpr("id as event", "if(id = 3, raise_error('bad'), 'a') as subscription")
 
 
 def contents(table: DataFrame) -> list[tuple[object, ...]]:
@@ -227,6 +227,7 @@ def test_a_stream_that_dies_between_the_sink_and_its_checkpoint_delivers_once(
 ) -> None:
     """Its batch comes again under the same number when it is started again."""
     batches: list[int] = []
+    (tmp_path / "events").mkdir()
     stream = spark.readStream.schema("event bigint, subscription string").json(str(tmp_path / "events"))
 
     def deliver(matches: DataFrame, batch: int) -> None:
@@ -241,7 +242,6 @@ def test_a_stream_that_dies_between_the_sink_and_its_checkpoint_delivers_once(
         )
         writer.trigger(availableNow=True).start().awaitTermination()
 
-    (tmp_path / "events").mkdir()
     (tmp_path / "events" / "1.json").write_text('{"event": 1, "subscription": "a"}')
     run_until_done()
     (tmp_path / "events" / "2.json").write_text('{"event": 2, "subscription": "b"}')

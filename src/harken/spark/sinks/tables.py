@@ -111,8 +111,9 @@ def write_table(
     """Write matches into a new folder, which is there when they are complete; for jobs that run once.
 
     OutputExistsError, before anything runs, if there is something of this name; of two jobs that write to the same
-    name at once, one gets it too. A job that fails leaves nothing behind. As with a `TableSink`, all workers must
-    see the folder. Costs what Spark takes to write.
+    name at once, one gets it too. A job that fails leaves nothing behind, except that a task which Spark ends too
+    late may leave a hidden folder. As with a `TableSink`, all workers must see the folder. Costs what Spark takes
+    to write.
     """
     final, known = _folder(path), _known(format)
     if os.path.lexists(final):

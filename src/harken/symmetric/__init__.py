@@ -1,0 +1,1 @@
+"""Symmetric publish/subscribe: publications are constraints too (Tomasic et al. 2006)."""
