@@ -8,18 +8,15 @@ in a certain way to others.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from harken.errors import ConstraintError
 from harken.model.evaluation import lies
 from harken.model.expressions import Spatial, SpatialOperator
 from harken.model.values import SPATIAL_KINDS, Box, Kind, Point, Type, Value
 from harken.normal.constraints import Absent, Constraint, OneOf, Present, Region, Span, Test
-
-_DAY, _MICROSECOND = timedelta(days=1), timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,39 +143,24 @@ def _intervals(kind: Kind, pieces: list[Interval], declared: Type | None) -> Int
     return Intervals(kind, kept) if kept else None
 
 
+_STEPS: dict[Kind, Any] = {Kind.DATE: timedelta(days=1), Kind.TIMESTAMP: timedelta(microseconds=1)}
+"""From a value to the next, in kinds where there is a next one; each is added to values of its own kind."""
+
+
 def _canonical(kind: Kind, piece: Interval, declared: Type | None) -> Interval | None:
     """The same values with bounds that are values, where there is such a bound; None if there is no value."""
-    if kind is Kind.NUMBER and declared is Type.INT:
-        return _whole(piece)
-    low, low_closed, high, high_closed = piece.low, piece.low_closed, piece.high, piece.high_closed
+    step = 1 if declared is Type.INT else "\0" if kind is Kind.STRING else _STEPS.get(kind)
+    if step is None:
+        return piece
+    low, high, high_closed = piece.low, piece.high, piece.high_closed
     try:
-        if low is not None and not low_closed and kind in _AFTER:
-            low, low_closed = _AFTER[kind](low), True
-        if high is not None and not high_closed and kind in _BEFORE:
-            high, high_closed = _BEFORE[kind](high), True
+        if low is not None and not piece.low_closed:
+            low = low + step  # type: ignore[operator]  # a step of its kind
+        if high is not None and not high_closed and kind is not Kind.STRING:
+            high, high_closed = high - step, True  # type: ignore[operator]
     except OverflowError:  # nothing comes after the last day
         return None
-    return Interval(low, low_closed, high, high_closed)
-
-
-_AFTER = {
-    Kind.DATE: lambda value: value + _DAY,
-    Kind.TIMESTAMP: lambda value: value + _MICROSECOND,
-    Kind.STRING: lambda value: value + "\0",
-}
-_BEFORE = {Kind.DATE: lambda value: value - _DAY, Kind.TIMESTAMP: lambda value: value - _MICROSECOND}
-
-
-def _whole(piece: Interval) -> Interval | None:
-    """The whole numbers of an interval."""
-    low, high = piece.low, piece.high
-    if low is not None:
-        least = math.ceil(low)  # type: ignore[arg-type]  # a number
-        low = least + 1 if least == low and not piece.low_closed else least
-    if high is not None:
-        most = math.floor(high)  # type: ignore[arg-type]
-        high = most - 1 if most == high and not piece.high_closed else most
-    return Interval(low, low is not None, high, high is not None)
+    return Interval(low, low is not None, high, high_closed)
 
 
 def _overlap(one: Interval, other: Interval) -> bool:

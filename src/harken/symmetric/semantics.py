@@ -8,14 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Literal, TypeAlias, get_args
 
 from harken.compiler import read_expression
+from harken.errors import EventError
+from harken.model.events import flatten
 from harken.model.expressions import Expression
 from harken.model.limits import DEFAULT_LIMITS, Limits
 from harken.model.schema import Schema
+from harken.model.values import Box as BoxValue
+from harken.model.values import EventValue, Point, kind_of
 from harken.normal.form import normalise
-from harken.symmetric.pointsets import Intervals, PointSet, Shapes, meet, point_set
+from harken.symmetric.pointsets import Interval, Intervals, PointSet, Shapes, meet, point_set
 
 Covers: TypeAlias = Literal["publication", "subscription"]
 """Whose attributes must be constrained by the other side too.
@@ -58,6 +63,20 @@ def boxes_of(given: str | Expression, schema: Schema | None = None, limits: Limi
     return Boxes(tuple(boxes))
 
 
+def event_of(event: Mapping[str, object], schema: Schema | None = None) -> Boxes:
+    """An event, whose attributes have single values, as a publication; EventError if it is none.
+
+    Nested mappings become dotted attributes, and what is None is missing.
+    """
+    flat, faults = flatten(event)
+    for fault in faults.values():
+        raise fault
+    if schema is not None:
+        for name, value in flat.items():
+            schema.check_value(name, value)
+    return Boxes(({name: _single(value) for name, value in flat.items()},))
+
+
 def matches(publication: Boxes, subscription: Boxes, covers: Covers = "publication") -> bool:
     """Whether a publication matches a subscription."""
     return any(boxes_match(one, other, covers) for one in publication.boxes for other in subscription.boxes)
@@ -67,6 +86,17 @@ def boxes_match(publication: Box, subscription: Box, covers: Covers) -> bool:
     """Whether two boxes match."""
     deciding, other = (publication, subscription) if covers == "publication" else (subscription, publication)
     return all(name in other and meet(points, other[name]) for name, points in deciding.items())
+
+
+def _single(value: EventValue) -> PointSet:
+    if isinstance(value, Decimal):
+        raise EventError(f"a publication has no decimals, found {value}", suggestion="write it as a float")
+    kind = kind_of(value)
+    return (
+        Shapes(kind, (value,))
+        if isinstance(value, Point | BoxValue)
+        else Intervals(kind, (Interval.point(value),))
+    )
 
 
 def _is_single(points: PointSet) -> bool:
