@@ -7,6 +7,7 @@ from collections.abc import Callable
 from harken.errors import UnknownWorkloadError
 from harken.workloads import fabret
 from harken.workloads.specification import Specification, Workload
+from harken.workloads.tomasic import CONSTRAINT_WORKLOADS, ConstraintWorkload, Sizes
 
 _WORKLOADS: dict[str, tuple[Callable[[], Specification], str]] = {
     "w0": (fabret.w0, "5 equalities on 32 attributes, 2 of them fixed; values 1 to 35 (Fabret et al., 6.2.1)"),
@@ -37,4 +38,24 @@ def workload(name: str, seed: int = 20_001) -> Workload:
     return Workload(make(), seed)
 
 
-__all__ = ["Specification", "Workload", "workload", "workloads"]
+def constraint_workload(name: str, sizes: Sizes, seed: int = 20_001) -> ConstraintWorkload:
+    """A workload in which publications are constraints too, by name.
+
+    >>> len(constraint_workload("fixed", Sizes(1_000, 3)).publications())
+    3
+    """
+    if name not in CONSTRAINT_WORKLOADS:
+        raise UnknownWorkloadError(name, CONSTRAINT_WORKLOADS)
+    return CONSTRAINT_WORKLOADS[name](sizes, seed)
+
+
+__all__ = [
+    "CONSTRAINT_WORKLOADS",
+    "ConstraintWorkload",
+    "Sizes",
+    "Specification",
+    "Workload",
+    "constraint_workload",
+    "workload",
+    "workloads",
+]
