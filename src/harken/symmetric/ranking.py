@@ -31,7 +31,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What counts first, second, and so on. Ties go by id."""
+    """What counts first, second, and so on."""
 
     keys: tuple[Key, ...]
 
@@ -53,11 +53,10 @@ class Order:
         return cls(tuple(keys))
 
     def ranked(self, publication: Boxes, subscriptions: Mapping[SubscriptionId, Boxes]) -> list[SubscriptionId]:
-        """Ids, the best first. Linear in the boxes, times a logarithm for sorting."""
+        """Ids, the best first; equals stay in the order given. Costs a comparison of boxes each, and sorting."""
         marks = {id: self._best_marks(publication, boxes) for id, boxes in subscriptions.items()}
         rank = cmp_to_key(self._compare)
-        by_id = sorted(subscriptions, key=lambda id: (isinstance(id, str), id))
-        return sorted(by_id, key=lambda id: rank(marks[id]))
+        return sorted(subscriptions, key=lambda id: rank(marks[id]))
 
     def _best_marks(self, publication: Boxes, subscription: Boxes) -> Marks:
         """The marks of the two boxes that rank best."""

@@ -1,0 +1,224 @@
+"""The distributed design (Tomasic et al. 2006, section 7.2): constraints are divided over rows of servers.
+
+A **directory** holds the partitions, U, and their version, Z. Each partition is a constraint and belongs to a row,
+which is a store of its own. Whoever subscribes or publishes asks the directory which rows a constraint can
+concern, which is itself a symmetric match, and talks to those. Subscriptions lie in every row they can concern, so
+that a publication finds all its matches in the rows it concerns.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from harken.errors import ConcurrentChangeError, IndexFormatError, UnknownSubscriptionError
+from harken.language import to_text
+from harken.model.expressions import Expression
+from harken.model.limits import DEFAULT_LIMITS
+from harken.model.schema import Schema
+from harken.model.subscriptions import SubscriptionId
+from harken.symmetric.contract import Held, Store
+from harken.symmetric.pointsets import meet
+from harken.symmetric.semantics import Box, Boxes, Covers, boxes_of
+
+PATIENCE = 30.0
+"""Seconds that a change waits for a reconfiguration to end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Partitions:
+    """What the directory says: the version, and by row the constraint of its partition.
+
+    While `next_version` is set, a reconfiguration is under way, and subscriptions may not change.
+    """
+
+    version: int
+    constraints: Mapping[str, str]
+    next_version: int | None = None
+
+    def rows(self, boxes: Boxes, schema: Schema | None) -> list[str]:
+        """The rows that a constraint can concern."""
+        return [name for name, text in self.constraints.items() if _concern(boxes, boxes_of(text, schema))]
+
+
+class Directory(Protocol):
+    """Keeps the partitions. Every call is a transaction."""
+
+    def read(self) -> Partitions | None:
+        """What holds now; None before the first."""
+
+    def write(self, expected: Partitions | None, partitions: Partitions) -> None:
+        """Put others in their place; ConcurrentChangeError if something else than expected is there."""
+
+
+class MemoryDirectory:
+    """A directory for one process."""
+
+    def __init__(self) -> None:
+        self._partitions: Partitions | None = None
+
+    def read(self) -> Partitions | None:
+        """What holds now."""
+        return self._partitions
+
+    def write(self, expected: Partitions | None, partitions: Partitions) -> None:
+        """Put others in their place."""
+        if self._partitions != expected:
+            raise ConcurrentChangeError("the directory", partitions.version)
+        self._partitions = partitions
+
+
+class PartitionedEngine:
+    """Subscribe, publish and match over rows of servers that can be divided anew while they work.
+
+    `open_row` opens the store of a row by name; the same name opens the same store, in whichever process.
+    """
+
+    def __init__(
+        self,
+        directory: Directory,
+        open_row: Callable[[str], Store],
+        *,
+        schema: Schema | None = None,
+        covers: Covers = "publication",
+    ) -> None:
+        self._directory = directory
+        self._open = open_row
+        self._stores: dict[str, Store] = {}
+        self._schema = schema
+        self._covers: Covers = covers
+        self._known = self.join()
+
+    @classmethod
+    def start(
+        cls,
+        directory: Directory,
+        open_row: Callable[[str], Store],
+        constraints: Mapping[str, str],
+        **options: object,
+    ) -> PartitionedEngine:
+        """Set up a directory that has no partitions yet. Together, constraints should cover everything."""
+        directory.write(None, Partitions(1, dict(constraints)))
+        return cls(directory, open_row, **options)  # type: ignore[arg-type]
+
+    def join(self) -> Partitions:
+        """Ask the directory for the partitions and their version."""
+        found = self._directory.read()
+        if found is None:
+            raise IndexFormatError(
+                "the directory has no partitions", suggestion="PartitionedEngine.start sets it up"
+            )
+        self._known = found
+        return found
+
+    def subscribe(self, id: SubscriptionId, expression: str | Expression) -> None:
+        """Keep a subscription in every row it can concern; one of the same id gives way.
+
+        If the partitions changed meanwhile, it is done again: it may have come too late to be moved.
+        """
+        boxes = boxes_of(expression, self._schema)
+        text = expression if isinstance(expression, str) else to_text(expression)
+        self._change(lambda known: self._place(known, Held(id, boxes, text)))
+
+    def unsubscribe(self, id: SubscriptionId) -> None:
+        """Forget a subscription, wherever it is; UnknownSubscriptionError if it is nowhere."""
+        known = self.join()
+        if all(self._store(known, row).get("subscriptions", id) is None for row in known.constraints):
+            raise UnknownSubscriptionError(id)
+        self._change(lambda known: self._clear(known, [id], known.constraints))
+
+    def match(self, publication: str | Expression) -> list[SubscriptionId]:
+        """The ids of the subscriptions that a publication matches, from the rows it concerns."""
+        boxes = boxes_of(publication, self._schema, DEFAULT_LIMITS)
+        while True:
+            known = self._known
+            found = [
+                id
+                for row in known.rows(boxes, self._schema)
+                for _, id in self._store(known, row).match("subscriptions", [boxes], self._covers)
+            ]
+            # Rows of a version that is over may have been cleared while they were asked.
+            if self.join().version == known.version:
+                return list(dict.fromkeys(found))
+
+    def reconfigure(self, constraints: Mapping[str, str], *, take_over: bool = False) -> Partitions:
+        """Divide everything anew: into other stores first, and then all at once.
+
+        Meanwhile publications are matched as before, and changes of subscriptions wait. ConcurrentChangeError if
+        another process is at it; if that one has died, `take_over` begins again.
+        """
+        before = self.join()
+        if before.next_version is not None and not take_over:
+            raise ConcurrentChangeError("the directory, which is being reconfigured,", before.version)
+        frozen = replace(before, next_version=before.version + 1)
+        self._directory.write(before, frozen)
+        after = Partitions(before.version + 1, dict(constraints))
+        for row in after.constraints:
+            store = self._store(after, row)
+            store.remove("subscriptions", store.ids("subscriptions"))  # left by one that died
+        for held in self._everything(before):
+            for row in after.rows(held.boxes, self._schema):
+                self._store(after, row).put("subscriptions", [held], self._covers, replace=True)
+        self._directory.write(frozen, after)
+        for row in before.constraints:
+            self._clear(before, self._store(before, row).ids("subscriptions"), [row])
+        return self.join()
+
+    # ---------------------------------------------------------------- inside
+
+    def _change(self, apply: Callable[[Partitions], None]) -> None:
+        """Make a change, again and again until it was made in partitions that hold and were not being moved."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            known = self._settled(deadline)
+            apply(known)
+            if self.join() == known:
+                return
+
+    def _settled(self, deadline: float) -> Partitions:
+        """The partitions, once no reconfiguration is under way."""
+        while (known := self.join()).next_version is not None:
+            if time.monotonic() > deadline:
+                raise ConcurrentChangeError("the directory, which is being reconfigured,", known.version)
+            time.sleep(0.01)
+        return known
+
+    def _place(self, known: Partitions, held: Held) -> None:
+        rows = known.rows(held.boxes, self._schema)
+        for row in rows:
+            self._store(known, row).put("subscriptions", [held], self._covers, replace=True)
+        self._clear(known, [held.id], [row for row in known.constraints if row not in rows])
+
+    def _clear(self, known: Partitions, ids: Iterable[SubscriptionId], rows: Iterable[str]) -> None:
+        going = list(ids)
+        for row in rows:
+            store = self._store(known, row)
+            store.remove("subscriptions", [id for id in going if store.get("subscriptions", id) is not None])
+
+    def _everything(self, known: Partitions) -> Iterable[Held]:
+        seen: set[SubscriptionId] = set()
+        for row in known.constraints:
+            store = self._store(known, row)
+            for id in store.ids("subscriptions"):
+                held = None if id in seen else store.get("subscriptions", id)
+                if held is not None:
+                    seen.add(id)
+                    yield held
+
+    def _store(self, known: Partitions, row: str) -> Store:
+        """The store of a row, which is another for every version."""
+        name = f"{row}_{known.version}"
+        if name not in self._stores:
+            self._stores[name] = self._open(name)
+        return self._stores[name]
+
+
+def _concern(boxes: Boxes, partition: Boxes) -> bool:
+    """Whether two constraints can have a point in common; what one of them does not constrain may be anything."""
+    return any(_may_meet(one, other) for one in boxes.boxes for other in partition.boxes)
+
+
+def _may_meet(one: Box, other: Box) -> bool:
+    return all(meet(points, other[name]) for name, points in one.items() if name in other)
