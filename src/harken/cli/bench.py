@@ -39,7 +39,9 @@ class _Bars:
 
 
 def bench(
-    names: Annotated[list[str] | None, typer.Argument(help="Experiments to run, or families of them; see --list.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Experiments to run, or families of them; see --list.")
+    ] = None,
     list_all: Annotated[bool, typer.Option("--list", help="List the experiments and stop.")] = False,
     scale: Annotated[
         ScaleName, typer.Option(help="small: under a minute; full: as in the papers.")

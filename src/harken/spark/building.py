@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -42,7 +41,7 @@ class Blueprint:
     def snapshot(self, subscriptions: Subscriptions) -> Snapshot:
         """The files to build from."""
         snapshot = subscriptions.snapshot(self.until)
-        changed = snapshot if self.since is None else snapshot.since(self.since)
+        changed = snapshot if self.since is None else subscriptions.since(snapshot, self.since)
         assert changed is not None, "who plans a layer has seen that it can be told"
         return changed
 
@@ -106,9 +105,3 @@ def _saved(engine: Engine, folder: Path) -> Part:
     engine.save(folder / name)
     size = sum(path.stat().st_size for path in (folder / name).iterdir())
     return Part(name, len(engine), size)
-
-
-def discard(folder: Path, parts: Sequence[Part]) -> None:
-    """Remove parts that no index needs."""
-    for part in parts:
-        shutil.rmtree(folder / part.folder, ignore_errors=True)

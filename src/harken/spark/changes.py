@@ -7,6 +7,7 @@ event.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -43,6 +44,7 @@ class VersionReader(DataSourceStreamReader):
 
     def __init__(self, subscriptions: Subscriptions) -> None:
         self._subscriptions = subscriptions
+        self._last: int | None = None
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802  # Spark's name
         """Before the first version."""
@@ -50,7 +52,11 @@ class VersionReader(DataSourceStreamReader):
 
     def latestOffset(self, *_: object) -> dict[str, int]:  # noqa: N802  # Spark's name
         """The latest version, whatever the start and limit that newer versions of Spark tell."""
-        return {"version": self._subscriptions.version}
+        return {"version": self._subscriptions.version if self._last is None else self._last}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # Spark's name
+        """Tell of no version that comes later, so that a query for what there is comes to an end."""
+        self._last = self._subscriptions.version
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         """One, if there is anything to tell."""
@@ -59,6 +65,14 @@ class VersionReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
         """The row."""
         yield (int(partition.value),)
+
+
+with suppress(ImportError):
+    # Before Spark 4.2 there is no such thing, and a query for what there is does it in one batch, whatever the
+    # limits of its other sources.
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+
+    SupportsTriggerAvailableNow.register(VersionReader)
 
 
 def with_changes(events: DataFrame, subscriptions: Subscriptions) -> DataFrame:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from harken.errors import EventError, SchemaError
 from harken.model.schema import Schema
@@ -140,7 +141,7 @@ def _geometric(name: str, profile: Profile, declared: Type | None) -> bool:
 
 def _shaped(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Lists of two numbers as points, lists of four as boxes."""
-    sizes = {len(value) for value in column.to_pylist() if value is not None}
+    sizes = set(pc.list_value_length(column).drop_null().unique().to_pylist())
     if not sizes:
         return pa.chunked_array([pa.nulls(len(column))])
     if sizes not in ({2}, {4}):

@@ -124,30 +124,39 @@ def portions(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(waiting)
 
 
-def compile_source(source: SubscriptionSource, rules: Rules) -> tuple[pa.Table, pa.Table]:
-    """The compiled form of subscriptions as an engine takes them, and the table of their rejects."""
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of subscriptions as an engine takes them."""
+
+    compiled: pa.Table
+    rejects: list[Reject]
+    expressions: Sequence[object] | None = None
+    """By row of what was compiled, its expression, where there are any."""
+
+    def rejects_table(self) -> pa.Table:
+        """The rejects as they are written down."""
+        return pa.Table.from_pylist([self._told(reject) for reject in self.rejects], REJECTS)
+
+    def _told(self, reject: Reject) -> dict[str, object]:
+        position = reject.position
+        return {
+            "id": _text(reject.id),
+            "expression": None if self.expressions is None else _text(self.expressions[reject.row]),
+            "reason": _text(str(getattr(reject.error, "message", reject.reason)).splitlines()[0]),
+            "line": None if position is None else position.line,
+            "column": None if position is None else position.column,
+        }
+
+
+def compile_source(source: SubscriptionSource, rules: Rules) -> Outcome:
+    """The compiled form of subscriptions as an engine takes them, and their rejects."""
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     if isinstance(source, pa.Table) and is_compiled(source):
         return _checked(conform(source), rules)
     texts = texts_of(source)
     done = compile_texts(texts, schema=rules.schema, limits=rules.limits, plans=_plans_of(rules))
-    return done.table, _rejects_table(done.rejects, texts.expressions)
-
-
-def _rejects_table(rejects: list[Reject], expressions: Sequence[object] | None = None) -> pa.Table:
-    """Rejects as a table, with the expressions of their rows where these are known."""
-    rows = [
-        {
-            "id": None if reject.id is None else str(reject.id),
-            "expression": None if expressions is None else _text(expressions[reject.row]),
-            "reason": str(getattr(reject.error, "message", reject.reason)).splitlines()[0],
-            "line": None if reject.position is None else reject.position.line,
-            "column": None if reject.position is None else reject.position.column,
-        }
-        for reject in rejects
-    ]
-    return pa.Table.from_pylist(rows, REJECTS)
+    return Outcome(done.table, done.rejects, texts.expressions)
 
 
 _PLANS: dict[str, PlanCache] = {}
@@ -158,11 +167,15 @@ def _plans_of(rules: Rules) -> PlanCache:
     return _PLANS.setdefault(repr(rules), {})
 
 
-def _text(expression: object) -> str | None:
-    return None if expression is None else str(expression)
+def _text(value: object) -> str | None:
+    """A value that was rejected, as a text; None where there is none. What is not Unicode is escaped."""
+    try:
+        return None if value is None else str(value).encode("utf-8", "backslashreplace").decode()
+    except ValueError:  # an integer of thousands of digits, which Python does not print
+        return None
 
 
-def _checked(table: pa.Table, rules: Rules) -> tuple[pa.Table, pa.Table]:
+def _checked(table: pa.Table, rules: Rules) -> Outcome:
     """What is sound of a table that is compiled already."""
     faults = compiled_faults(table, rules.limits)
     ids = table.column("id")
@@ -171,14 +184,15 @@ def _checked(table: pa.Table, rules: Rules) -> tuple[pa.Table, pa.Table]:
     if rules.schema is not None:
         sound = fitting(table, sound, rules.schema, rejects)
     taken = table if len(sound) == table.num_rows else table.take(pa.array(sound))
-    return taken, _rejects_table(sorted(rejects, key=lambda reject: reject.row))
+    return Outcome(taken, sorted(rejects, key=lambda reject: reject.row))
 
 
 def _outcomes(rules: Rules, integer_ids: bool, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """A task: what was taken with no reject, and the rejects with nothing else."""
     shape = _plain_schema(integer_ids)
     for table in portions(batches):
-        compiled, rejects = compile_source(table, rules)
+        outcome = compile_source(table, rules)
+        compiled, rejects = outcome.compiled, outcome.rejects_table()
         taken = plain(compiled).append_column("reject", pa.nulls(compiled.num_rows, shape.field("reject").type))
         yield from taken.cast(shape).to_batches()
         if rejects.num_rows:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import pyarrow as pa
 
 from harken.errors import ConcurrentChangeError, IndexFormatError
-from harken.spark.building import Blueprint, build_by_tasks, build_here, discard
+from harken.spark.building import Blueprint, build_by_tasks, build_here
 from harken.spark.layers import IndexState, Layer
 from harken.spark.segments import DELETES, Segment, SegmentWriter
 from harken.spark.sharding import divide
@@ -101,9 +102,10 @@ class Index:
         """
         if since >= state.covers:
             return None
-        snapshot = self.subscriptions.snapshot(state.covers)
-        changed = snapshot.since(since)
-        if changed is None:  # everything was written anew meanwhile: all that holds may be new
+        subscriptions = Subscriptions(state.subscriptions)
+        snapshot = subscriptions.snapshot(state.covers)
+        changed = subscriptions.since(snapshot, since)
+        if changed is None:  # the earlier version is forgotten: all that holds may be new
             return state
         size = sum(segment.rows for segment in changed.segments if segment.kind != DELETES)
         if not size:
@@ -123,44 +125,45 @@ class Index:
 
         Not beside a build, nor while somebody matches with a version that goes.
         """
+        if keep < 1:
+            raise ValueError(f"keep is at least 1, found {keep}")
         numbers = self._log.numbers()
         kept = [self.state(number) for number in numbers[-keep:]]
         for number in numbers[:-keep]:
             self._log.forget(number)
-        needed = {part.folder for each in kept for layer in each.layers for part in layer.parts.values()}
-        needed.update(layer.hides.file for each in kept for layer in each.layers if layer.hides)
-        parts = [path for path in (self.path / "parts").glob("*") if path.name not in needed]
-        hidden = [path for path in (self.path / "hidden").glob("*") if path.name not in needed]
-        _remove(parts, hidden)
-        return len(parts) + len(hidden)
+        needed = {name for each in kept for name in _names(each.layers)}
+        found = [path for folder in ("parts", "hidden") for path in (self.path / folder).glob("*")]
+        return _remove([path for path in found if path.name not in needed])
 
     # ---------------------------------------------------------------- inside
 
     def _answering(self, wanted: int) -> IndexState:
-        """The latest version of the index that answers for no later subscriptions than wanted."""
+        """The latest version of the index that answers for no later subscriptions than wanted, if need be none."""
         for number in reversed(self._log.numbers()):
             state = self.state(number)
             if state.covers <= wanted:
                 return state
-        raise IndexFormatError(f"{self.path} no longer has what version {wanted} of the subscriptions needs")
+        return replace(self.state(), layers=())
 
     def _extend(self, spark: SparkSession, state: IndexState, snapshot: Snapshot) -> IndexState:
         layers = self._layers_after(spark, state, snapshot)
         return self._commit(state, layers, snapshot)
 
     def _layers_after(self, spark: SparkSession, state: IndexState, snapshot: Snapshot) -> tuple[Layer, ...]:
-        """The layers that answer for a later version, one of them new."""
-        kept = list(state.layers)
-        changed = snapshot.since(state.covers)
+        """The layers that answer for a later version, one of them new if there is anything new."""
+        kept, subscriptions = list(state.layers), Subscriptions(state.subscriptions)
+        changed = subscriptions.since(snapshot, state.covers)
         if changed is None or not kept:
             return self._whole(spark, state, snapshot)
         size = sum(segment.rows for segment in changed.segments)
+        if not size:
+            return (*kept[:-1], replace(kept[-1], until=snapshot.version))
         while len(kept) > 1 and kept[-1].changes < GROWTH * size:
             size += kept.pop().changes
         if size > MOST_CHANGED * max(kept[0].rows, SMALL):
             return self._whole(spark, state, snapshot)
         since = kept[-1].until
-        if snapshot.since(since) is None:  # merged below a point that can no longer be told
+        if subscriptions.since(snapshot, since) is None:  # merged below a point that can no longer be told
             return self._whole(spark, state, snapshot)
         return (*kept, self._layer(spark, state, snapshot, since, size))
 
@@ -171,13 +174,13 @@ class Index:
     def _layer(self, spark: SparkSession, state: IndexState, snapshot: Snapshot, since: int, size: int) -> Layer:
         blueprint = self._blueprint(state, snapshot, since)
         parts = build_here(blueprint) if size <= SMALL else build_by_tasks(spark, blueprint)
-        return Layer(since, snapshot.version, parts, self._hide(snapshot, since))
+        subscriptions = Subscriptions(state.subscriptions)
+        superseded = subscriptions.superseded(blueprint.snapshot(subscriptions))
+        return Layer(since, snapshot.version, parts, self._hide(superseded))
 
-    def _hide(self, snapshot: Snapshot, since: int) -> Segment | None:
-        changed = snapshot.since(since)
-        assert changed is not None, "the layer was planned from it"
+    def _hide(self, ids: pa.Array) -> Segment | None:
         with SegmentWriter(self.path / "hidden", DELETES) as writer:
-            writer.write(pa.table({"id": self.subscriptions.superseded(changed)}))
+            writer.write(pa.table({"id": ids}))
         return writer.segment()
 
     def _blueprint(self, state: IndexState, snapshot: Snapshot, since: int | None) -> Blueprint:
@@ -205,9 +208,8 @@ class Index:
         try:
             self._log.append(after.version, after.to_json())
         except ConcurrentChangeError:
-            known = {part.folder for layer in state.layers for part in layer.parts.values()}
-            made = [part for layer in layers for part in layer.parts.values() if part.folder not in known]
-            discard(self.path / "parts", made)
+            made = _names(layers) - _names(state.layers)
+            _remove([self.path / folder / name for folder in ("parts", "hidden") for name in made])
             raise
         return after
 
@@ -251,6 +253,21 @@ def build_index(
     return _started(spark, folder, first, snapshot, statistics)
 
 
+def index_beside(
+    spark: SparkSession, subscriptions: Subscriptions, version: int | None = None
+) -> tuple[Index, IndexState]:
+    """The index beside subscriptions, built if there is none, and its state for a version or the latest.
+
+    Processes that build it at once agree on what the first has built.
+    """
+    folder = subscriptions.path / "index"
+    if VersionLog(folder / "versions").latest() is None:
+        with suppress(ConcurrentChangeError):
+            build_index(spark, subscriptions)
+    index = Index(folder)
+    return index, index.refresh(spark, version=version)
+
+
 def _started(
     spark: SparkSession,
     folder: Path,
@@ -278,8 +295,17 @@ def _sample(subscriptions: Subscriptions, snapshot: Snapshot) -> list[pa.RecordB
     ]
 
 
-def _remove(folders: Sequence[Path], files: Sequence[Path]) -> None:
-    for folder in folders:
-        shutil.rmtree(folder, ignore_errors=True)
-    for file in files:
-        file.unlink(missing_ok=True)
+def _names(layers: Sequence[Layer]) -> set[str]:
+    """The folders and files that layers consist of."""
+    parts = {part.folder for layer in layers for part in layer.parts.values()}
+    return parts | {layer.hides.file for layer in layers if layer.hides is not None}
+
+
+def _remove(paths: Sequence[Path]) -> int:
+    """Remove folders and files, as far as they are there; how many were named."""
+    for path in paths:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    return len(paths)

@@ -8,10 +8,11 @@ bounded by how much arrives within the longest validity.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,12 +20,20 @@ from typing import TYPE_CHECKING
 from harken.errors import EventError, closest
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame
 
 UNTIL = "_harken_valid_until"
-"""The column of kept events that says when they expire."""
+"""The column of kept events that says when they expire, in microseconds since 1970 UTC.
+
+Not a timestamp: adding to those, and casting them, depends on the time zone of the session.
+"""
+
+FOREVER = 2**63 - 1
+"""When an event expires that never does."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EARLIEST, LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +66,39 @@ class EventValidity:
             if not kinds[name].startswith("timestamp"):
                 raise EventError(f"column {name!r} is to be a timestamp, found {kinds[name]}", attribute=name)
 
-    def expiry(self, at: datetime) -> Column:
-        """When an event expires; null if it never does."""
+    def expiry(self, events: DataFrame, at: datetime) -> Column:
+        """When an event expires, as `UNTIL` says it."""
         from pyspark.sql import functions
 
         if self.until is not None:
-            return functions.col(f"`{self.until}`").cast("timestamp")
+            return functions.coalesce(_moments(events, self.until), functions.lit(FOREVER))
         assert self.lasts is not None, "one of the two is given"
-        begun = functions.lit(at).cast("timestamp")
+        begun = functions.lit(_micros(at))
         if self.event_time is not None:
-            begun = functions.coalesce(functions.col(f"`{self.event_time}`").cast("timestamp"), begun)
-        return begun + functions.expr(f"INTERVAL '{self.lasts.total_seconds():f}' SECOND")
+            begun = functions.coalesce(_moments(events, self.event_time), begun)
+        return begun + functions.lit(self.lasts // MICROSECOND)
+
+    def latest(self, events: DataFrame) -> Column:
+        """The latest event time, in microseconds; null if there is none."""
+        from pyspark.sql import functions
+
+        if self.event_time is None:
+            return functions.lit(None).cast("bigint")
+        return functions.max(_moments(events, self.event_time))
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of the events of a batch without reading them, in microseconds; None if there are none."""
+
+    latest: int | None
+    """The latest event time."""
+    until: int | None
+    """When the last of them expires."""
+
+    def hold(self, clock: datetime) -> bool:
+        """Whether the clock has not expired them all."""
+        return self.until is not None and self.until > _micros(clock)
 
 
 class LastingEvents:
@@ -81,76 +112,79 @@ class LastingEvents:
         """By the events that are kept of earlier batches, the time by which events expire; None if it is now's."""
         if self._validity.event_time is None:
             return None
-        seen = [facts["latest"] for _, facts in self._kept(batch)]
-        latest = max((datetime.fromisoformat(each) for each in seen if each is not None), default=None)
-        return EPOCH if latest is None else latest - self._validity.delay
+        seen = [facts.latest for _, facts in self._kept(batch) if facts.latest is not None]
+        return _moment(max(seen) - self._validity.delay // MICROSECOND) if seen else EARLIEST
 
     def keep(self, batch: int, events: DataFrame, at: datetime, clock: datetime) -> None:
         """Keep the events of a batch that are valid beyond the clock; nothing, if they are kept already."""
+        from pyspark.sql import functions
+
         final = self._folder / f"batch={batch}"
         if final.exists():
             return
-        lasting = _lasting(events.withColumn(UNTIL, self._validity.expiry(at)), clock)
+        dated = events.withColumn(UNTIL, self._validity.expiry(events, at))
+        facts = Facts(*dated.agg(self._validity.latest(events), functions.max(UNTIL)).collect()[0])
         staging = self._folder / f".{batch}-{uuid.uuid4().hex}"
-        lasting.write.parquet(f"file://{staging / 'events'}")
-        facts = {"latest": self._latest(events), "until": self._last(lasting)}
-        (staging / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
+        staging.mkdir(parents=True)
+        if facts.hold(clock):
+            _lasting(dated, clock).write.parquet(f"file://{staging / 'events'}")
+        (staging / "facts.json").write_text(json.dumps(asdict(facts)), encoding="utf-8")
         staging.rename(final)
 
-    def before(self, spark: SparkSession, batch: int, clock: datetime) -> DataFrame | None:
-        """The events of earlier batches that the clock has not expired; None if there are none."""
-        folders = [str(folder / "events") for folder, facts in self._kept(batch) if _holds(facts, clock)]
+    def before(self, arrived: DataFrame, batch: int, clock: datetime) -> DataFrame | None:
+        """The events of earlier batches that the clock has not expired, in the columns of those that arrived.
+
+        None if there are none. A column that came to the stream later is null in them.
+        """
+        from pyspark.sql.types import LongType, StructField, StructType
+
+        folders = [_pattern(folder / "events") for folder, facts in self._kept(batch) if facts.hold(clock)]
         if not folders:
             return None
-        events = spark.read.parquet(*[f"file://{folder}" for folder in folders])
-        return _lasting(events, clock).drop(UNTIL)
+        columns = StructType([*arrived.schema, StructField(UNTIL, LongType())])
+        return _lasting(arrived.sparkSession.read.schema(columns).parquet(*folders), clock).drop(UNTIL)
 
     def expire(self, batch: int, clock: datetime) -> None:
         """Let go of batches before this one whose events have all expired, and of what crashes left behind."""
         for folder, facts in self._kept(batch):
-            if not _holds(facts, clock):
-                shutil.rmtree(folder, ignore_errors=True)
+            if not facts.hold(clock):
+                # Hidden in one step: a crash while files are removed would leave half a batch.
+                folder.rename(self._folder / f".{folder.name}")
         for stale in self._folder.glob(".*"):
             shutil.rmtree(stale, ignore_errors=True)
 
-    def _kept(self, batch: int) -> Iterator[tuple[Path, dict[str, str | None]]]:
+    def _kept(self, batch: int) -> Iterator[tuple[Path, Facts]]:
         for folder in sorted(self._folder.glob("batch=*")):
             if int(folder.name.removeprefix("batch=")) < batch:
-                yield folder, json.loads((folder / "facts.json").read_text(encoding="utf-8"))
-
-    def _latest(self, events: DataFrame) -> str | None:
-        name = self._validity.event_time
-        return None if name is None else _greatest(events, name)
-
-    @staticmethod
-    def _last(lasting: DataFrame) -> str | None:
-        """When the last event expires: "never" if one does not, None if there are no events."""
-        from pyspark.sql import functions
-
-        column = functions.col(UNTIL)
-        row = lasting.agg(functions.count("*"), functions.count(column)).collect()[0]
-        if row[0] > row[1]:
-            return "never"
-        return _greatest(lasting, UNTIL)
+                yield folder, Facts(**json.loads((folder / "facts.json").read_text(encoding="utf-8")))
 
 
 def _lasting(events: DataFrame, clock: datetime) -> DataFrame:
     """The events that the clock has not expired."""
     from pyspark.sql import functions
 
-    until = functions.col(UNTIL)
-    return events.where(until.isNull() | (until > functions.lit(clock)))
+    return events.where(functions.col(UNTIL) > _micros(clock))
 
 
-def _greatest(events: DataFrame, name: str) -> str | None:
-    """The latest of a column of timestamps. As microseconds: Python's timestamps would lose the zone."""
+def _moments(events: DataFrame, name: str) -> Column:
+    """A column of timestamps in microseconds since 1970; those without a zone are UTC, as they are in matching."""
     from pyspark.sql import functions
 
-    moments = functions.unix_micros(functions.col(f"`{name}`").cast("timestamp"))
-    micros = events.agg(functions.max(moments)).collect()[0][0]
-    return None if micros is None else (EPOCH + timedelta(microseconds=micros)).isoformat()
+    quoted = f"`{name.replace('`', '``')}`"
+    if events.schema[name].dataType.simpleString() == "timestamp":
+        return functions.unix_micros(functions.col(quoted))
+    return functions.expr(f"timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {quoted})")
 
 
-def _holds(facts: dict[str, str | None], clock: datetime) -> bool:
-    until = facts["until"]
-    return until is not None and (until == "never" or datetime.fromisoformat(until) > clock)
+def _micros(moment: datetime) -> int:
+    return (moment - EPOCH) // MICROSECOND
+
+
+def _moment(micros: int) -> datetime:
+    """The moment, or the nearest to it that Python has: Spark's timestamps go further."""
+    return EPOCH + min(max(micros, _micros(EARLIEST)), _micros(LATEST)) * MICROSECOND
+
+
+def _pattern(folder: Path) -> str:
+    """What Spark is told to read, which it takes for a pattern."""
+    return "file://" + re.sub(r"[\\{}\[\]*?]", r"\\\g<0>", str(folder))

@@ -121,5 +121,5 @@ class IndexState:
                 document["algorithm"],
                 document["options"],
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise IndexFormatError(f"a version of {where} is damaged: {error!r}") from error

@@ -20,7 +20,7 @@ from harken.errors import EventError, closest
 from harken.model.schema import Schema
 from harken.model.subscriptions import moment_of
 from harken.spark.columns import Transport, select
-from harken.spark.index import Index, build_index
+from harken.spark.index import Index, index_beside
 from harken.spark.layers import IndexState
 from harken.spark.opened import Parts
 from harken.spark.sizing import MEMORY_SHARE, executor_memory
@@ -110,13 +110,16 @@ def plan_for(
     parts = Parts(index.path, state.layers, state.division, state.integer_ids)
     chosen = _strategy(events.sparkSession, state, strategy)
     copies = _copies(events.sparkSession, state) if chosen == "grid" else ()
-    request = Request(parts, transport, moment_of(at), how, event_id is None, copies)
-    answer = _answer_schema(selected, transport, state, how, event_id is None)
+    scattered = how == "grouped" and len(copies) > 1
+    request = Request(parts, transport, moment_of(at), how, event_id is None or scattered, copies)
+    answer = _answer_schema(selected, transport, state, request)
     if chosen == "local":
         frame = selected.mapInArrow(partial(match_events, request), answer)
     else:
         packets = selected.mapInArrow(partial(route_events, request), "target int, packet binary")
         frame = packets.repartitionById(sum(copies), "target").mapInArrow(partial(match_packets, request), answer)
+    if scattered:
+        frame = _gathered(frame, event_id is None)
     return Plan(state, chosen, transport, copies, frame.toDF(*frame.columns[:2], *names))
 
 
@@ -126,11 +129,7 @@ def index_of(spark: SparkSession, subscriptions: Index | Subscriptions | DataFra
         return subscriptions, subscriptions.state()
     if not isinstance(subscriptions, Subscriptions):
         subscriptions = _stored(subscriptions)
-    if not (subscriptions.path / "index" / "versions").exists():
-        index = build_index(spark, subscriptions)
-        return index, index.state()
-    index = Index(subscriptions.path / "index")
-    return index, index.refresh(spark)
+    return index_beside(spark, subscriptions)
 
 
 def _stored(subscriptions: DataFrame) -> Subscriptions:
@@ -187,18 +186,28 @@ def _handed_through(
     return [functions.col(f"`{name}`") for name in quoted], list(keep)
 
 
-def _answer_schema(
-    selected: DataFrame, transport: Transport, state: IndexState, how: How, numbered: bool
-) -> StructType:
+def _gathered(frame: DataFrame, numbered: bool) -> DataFrame:
+    """One row per event of those that several shards gave, joined by its number: ids need not be distinct."""
+    from pyspark.sql import functions
+
+    event, subscriptions, *kept = frame.columns
+    found = functions.flatten(functions.collect_list(subscriptions)).alias(subscriptions)
+    gathered = frame.groupBy(event).agg(found, *(functions.first(name).alias(name) for name in kept))
+    if numbered:
+        return gathered
+    return gathered.select(functions.col(kept[0]).alias(event), subscriptions, *kept[1:])
+
+
+def _answer_schema(selected: DataFrame, transport: Transport, state: IndexState, request: Request) -> StructType:
     from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
     through = list(selected.schema)[len(selected.columns) - transport.others :]
     kinds = [field.dataType for field in through]
-    event = LongType() if numbered else kinds.pop(0)
+    event = LongType() if request.numbered else kinds.pop(0)
     subscription = LongType() if state.integer_ids else StringType()
     found = (
         StructField("subscription", subscription)
-        if how == "pairs"
+        if request.how == "pairs"
         else StructField("subscriptions", ArrayType(subscription))
     )
     kept = [StructField(f"k{at}", kind) for at, kind in enumerate(kinds)]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from harken.spark.compiling import compiled_columns, plain
 from harken.spark.segments import DELETES
@@ -33,11 +34,13 @@ def read_compiled(spark: SparkSession, subscriptions: Subscriptions, snapshot: S
     )
 
 
-def read_rejects(spark: SparkSession, files: list[str]) -> DataFrame:
-    """The rejected rows of some files."""
+def read_rejects(spark: SparkSession, folder: Path, files: Sequence[str]) -> DataFrame:
+    """The rejected rows of some files, a task per file. Spark itself would take some names for patterns."""
+    columns = "id string, expression string, reason string, line int, column int"
     if not files:
-        return spark.createDataFrame([], "id string, expression string, reason string, line int, column int")
-    return spark.read.parquet(*files)
+        return spark.createDataFrame([], columns)
+    names = spark.createDataFrame([(file,) for file in files], "file string").repartition(len(files))
+    return names.mapInArrow(partial(_rejected_rows, folder), columns)
 
 
 def _live_rows(path: Path, version: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -48,3 +51,9 @@ def _live_rows(path: Path, version: int, batches: Iterator[pa.RecordBatch]) -> I
     for batch in batches:
         for at in batch.column(0).to_pylist():
             yield from plain(subscriptions.live(snapshot, at)).to_batches()
+
+
+def _rejected_rows(folder: Path, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for file in batch.column(0).to_pylist():
+            yield from pq.read_table(folder / file).to_batches()

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from harken.errors import IndexFormatError
 from harken.normal.compiled import conform
+from harken.spark.versions import sync
 
 Kind: TypeAlias = Literal["appends", "upserts", "deletes"]
 APPENDS: Kind = "appends"
@@ -66,6 +67,8 @@ class SegmentWriter:
         """What was written, once it is; None if there was nothing to write."""
         if not self._rows:
             return None
+        for written in (self._path, self._path.parent):
+            sync(written)
         size, crc = self._path.stat().st_size, checksum(self._path)
         return Segment(self._path.name, self._kind, 0, self._rows, size, crc)
 

@@ -124,4 +124,7 @@ def _quiet_logging() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="harken-") as folder:
         file = Path(folder) / "log4j2.properties"
         file.write_text(_LOGGING, encoding="utf-8")
-        yield f"-Dlog4j2.configurationFile={file.as_uri()}"
+        # A query that is stopped within a batch gets a long message from Python, which Spark searches with an
+        # expression that recurses for every character. Java's usual stacks of 1 MB overflow then, which takes a
+        # thousand lines to tell; 8 MB are too little until the code is compiled.
+        yield f"-Dlog4j2.configurationFile={file.as_uri()} -Xss32m"

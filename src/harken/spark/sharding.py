@@ -8,6 +8,7 @@ several shards; what does not fit any partition is held by shards without a cons
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from harken.model.expressions import Expression, Membership
+from harken.model.expressions import FALSE, Expression, Membership
 from harken.model.values import Value
 
 LEAST_SHARE = 0.5
@@ -51,7 +52,7 @@ class Division:
         if self.attribute is None or shard in self.free:
             return None
         values: list[Value] = [value for value, shards in self.shards_of.items() if shard in shards]
-        return Membership(self.attribute, tuple(values))
+        return Membership(self.attribute, tuple(values)) if values else FALSE
 
     def assign(self, table: pa.Table) -> npt.NDArray[np.int64]:
         """The shard of every subscription of a compiled table."""
@@ -126,7 +127,7 @@ def _dealt(work: Mapping[Constant, float], shards: int) -> dict[Constant, tuple[
     load = np.zeros(shards)
     dealt = {}
     for value, amount in sorted(work.items(), key=lambda each: (-each[1], str(each[0]))):
-        several = min(shards, -(-int(amount * 1_000) // max(1, int(fair * 1_000)))) if amount > HOT * fair else 1
+        several = min(shards, math.ceil(amount / fair)) if amount > HOT * fair else 1
         idlest = np.argsort(load, kind="stable")[:several]
         load[idlest] += amount / several
         dealt[value] = tuple(sorted(int(each) for each in idlest))
@@ -181,12 +182,13 @@ def _keys(batch: pa.RecordBatch, attribute: str) -> _Keys:
     predicates = inner.flatten()
     clause_of = np.repeat(np.arange(len(inner)), np.diff(inner.offsets.to_numpy()))
     subscription_of = np.repeat(np.arange(len(clauses)), np.diff(clauses.offsets.to_numpy()))
-    asked = _is_in(predicates.field("attribute"), {attribute})
-    equality = _is_in(predicates.field("operator"), {"=", "in"})
-    keyed = np.flatnonzero(asked & equality & _is_in(predicates.field("type"), _DIVIDING))
+    asked = _is_in(predicates.field("attribute"), {attribute}) & _is_in(predicates.field("operator"), {"=", "in"})
+    dividing = _is_in(predicates.field("type"), _DIVIDING)
+    keyed = np.flatnonzero(asked & dividing)
     constants, place = _constants(predicates.take(pa.array(keyed)))
     covered_clause = np.zeros(len(inner), bool)
     covered_clause[clause_of[keyed]] = True
+    covered_clause[clause_of[asked & ~dividing]] = False  # an alternative that no shard is for
     uncovered = np.bincount(subscription_of[~covered_clause], minlength=len(clauses))
     some = np.diff(clauses.offsets.to_numpy()) > 0
     return _Keys(constants, place, subscription_of[clause_of[keyed]], some & (uncovered == 0))

@@ -81,5 +81,5 @@ class Snapshot:
                 tuple(document["rejects"]),
                 document["rewritten"],
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise IndexFormatError(f"a version of {where} is damaged: {error!r}") from error

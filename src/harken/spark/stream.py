@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from harken.errors import EventError
-from harken.spark.index import Index, build_index
+from harken.spark.index import Index, index_beside
 from harken.spark.lasting import EventValidity, LastingEvents
 from harken.spark.layers import IndexState
 from harken.spark.ledger import Entry, Ledger
@@ -51,6 +51,8 @@ def match_stream(
     events are kept as long as they hold, and subscriptions that come later meet them; events need an `event_id`
     then. `trigger` is an interval like "1 second"; with `available_now` the query ends when all there is is done.
     """
+    if how not in get_args(How):
+        raise ValueError(f"how is one of {get_args(How)}, found {how!r}")
     if not events.isStreaming:
         raise EventError("the events are no stream; match is for DataFrames that are")
     if validity is not None:
@@ -93,22 +95,23 @@ class BatchMatcher:
 
     def __call__(self, events: DataFrame, batch: int) -> None:
         """Match a batch, or match it again, and hand the matches to the sink."""
-        ledger = Ledger(self.folder / "ledger")
         lasting = None if self.validity is None else LastingEvents(self.folder / "events", self.validity)
         clock = None if lasting is None else lasting.clock(batch)
-        entry = ledger.decide(batch, self.subscriptions.version, clock)
-        index, state = self._index(events, entry)
+        entry = Ledger(self.folder / "ledger").decide(batch, self.subscriptions.version, clock)
+        index, state = index_beside(events.sparkSession, self.subscriptions, entry.version)
         if lasting is None:
-            self.sink.write(batch, self._matched(events, index, state, entry))
+            self._write(entry, self._matched(events, index, state, entry))
         else:
             self._with_lasting(events, index, state, entry, lasting)
         if batch % TIDY_EVERY == TIDY_EVERY - 1:
             index.vacuum()
 
-    def _index(self, events: DataFrame, entry: Entry) -> tuple[Index, IndexState]:
-        spark, folder = events.sparkSession, self.subscriptions.path / "index"
-        index = Index(folder) if (folder / "versions").exists() else build_index(spark, self.subscriptions)
-        return index, index.refresh(spark, version=entry.version)
+    def _write(self, entry: Entry, matches: DataFrame) -> None:
+        """Hand matches to the sink, once there can be some."""
+        # Before the first subscription it is open whether their ids are numbers or strings, and with it the type
+        # of a column that tables have to keep to.
+        if self.subscriptions.snapshot(entry.version).integer_ids is not None:
+            self.sink.write(entry.batch, matches)
 
     def _matched(self, events: DataFrame, index: Index, state: IndexState, entry: Entry) -> DataFrame:
         return plan_for(
@@ -132,10 +135,10 @@ class BatchMatcher:
         try:
             matches = self._matched(arrived, index, state, entry)
             changed = index.changes(arrived.sparkSession, state, entry.before)
-            earlier = None if changed is None else lasting.before(arrived.sparkSession, entry.batch, entry.clock)
+            earlier = None if changed is None else lasting.before(arrived, entry.batch, entry.clock)
             if changed is not None and earlier is not None:
                 matches = matches.unionByName(self._matched(earlier, index, changed, entry))
-            self.sink.write(entry.batch, matches)
+            self._write(entry, matches)
             lasting.keep(entry.batch, arrived, entry.at, entry.clock)
             lasting.expire(entry.batch, entry.clock)
         finally:

@@ -24,15 +24,18 @@ from harken.errors import (
     BulkLoadError,
     ConcurrentChangeError,
     DuplicateSubscriptionError,
+    HarkenError,
     IndexFormatError,
+    SubscriptionError,
     UnknownSubscriptionError,
+    UnknownVersionError,
 )
 from harken.intake import SubscriptionSource
 from harken.model.limits import DEFAULT_LIMITS, Limits
 from harken.model.schema import Schema
-from harken.model.subscriptions import SubscriptionId
+from harken.model.subscriptions import SubscriptionId, checked_id
 from harken.model.values import Type
-from harken.normal.compiled import id_array
+from harken.normal.compiled import conform, id_array
 from harken.spark.compiling import Rules
 from harken.spark.profile import Profile
 from harken.spark.segments import APPENDS, DELETES, UPSERTS, Kind, Segment, SegmentWriter, read_segment
@@ -124,31 +127,38 @@ class Subscriptions:
         return self._commit(written, "delete", check)
 
     def compact(self) -> Change:
-        """Write the subscriptions that hold now into one fresh file; earlier versions stay readable."""
+        """Write the subscriptions that hold now into one fresh file; earlier versions stay readable.
+
+        ConcurrentChangeError, and no change, if somebody changes the subscriptions meanwhile.
+        """
         snapshot = self.snapshot()
         profile = Profile()
         with SegmentWriter(self._place.segments, APPENDS) as writer:
             for table in self.tables(snapshot):
                 writer.write(table)
                 profile = profile.joined(Profile.of(table))
-        written = writer.segment()
-        version = snapshot.version + 1
-        segments = () if written is None else (replace(written, version=version),)
-        compacted = replace(
-            snapshot, version=version, rewritten=version, segments=segments, profile=profile, rejects=()
-        )
-        self._log.append(version, compacted.to_json("compact"))
-        return Change(version, sum(segment.rows for segment in segments), 0)
+        segment = writer.segment()
+        written = Written(() if segment is None else (segment,), (), 0, profile)
+        compacted = _after(replace(snapshot, segments=(), profile=Profile()), written)
+        compacted = replace(compacted, rewritten=compacted.version)
+        try:
+            self._log.append(compacted.version, compacted.to_json("compact"))
+        except ConcurrentChangeError:
+            written.discard(self._place)
+            raise
+        return Change(compacted.version, written.rows, 0)
 
     def vacuum(self, keep: int = 10) -> int:
         """Forget all but the latest `keep` versions, and remove files that none of these names; how many.
 
         Not beside a change, whose files are not named yet.
         """
+        if keep < 1:
+            raise ValueError(f"keep is at least 1, found {keep}")
         numbers = self._log.numbers()
+        kept = [self.snapshot(number) for number in numbers[-keep:]]
         for number in numbers[:-keep]:
             self._log.forget(number)
-        kept = [self.snapshot(number) for number in numbers[-keep:]]
         named = {segment.file for each in kept for segment in each.segments}
         named.update(file for each in kept for file in each.rejects)
         folders = (self._place.segments, self._place.rejects)
@@ -169,7 +179,24 @@ class Subscriptions:
         """The rows that the change which made this version did not take: id, expression, reason, line, column."""
         from harken.spark.reading import read_rejects
 
-        return read_rejects(spark, [str(self._place.rejects / file) for file in self.snapshot(version).rejects])
+        return read_rejects(spark, self._place.rejects, self.snapshot(version).rejects)
+
+    def since(self, snapshot: Snapshot, version: int) -> Snapshot | None:
+        """Of a version, only what changed after an earlier one; None if that can no longer be told.
+
+        Past the point where everything was last written anew, the version before it tells, unless it is forgotten.
+        """
+        changed = snapshot.since(version)
+        if changed is not None:
+            return changed
+        try:
+            earlier = self.since(self.snapshot(snapshot.rewritten - 1), version)
+        except UnknownVersionError:
+            return None
+        later = snapshot.since(snapshot.rewritten)
+        if earlier is None or later is None:
+            return None
+        return replace(snapshot, segments=(*earlier.segments, *later.segments))
 
     def tables(self, snapshot: Snapshot) -> Iterator[pa.Table]:
         """The subscriptions that hold at a version, file by file, in the compiled form."""
@@ -207,7 +234,7 @@ class Subscriptions:
         else:
             written = write_source(rows, kind, rules, self._place)
         if written.rejected and on_error == "raise":
-            error = BulkLoadError(written.first_rejects(self._place))
+            error = BulkLoadError(written.rejected_rows(self._place))
             written.discard(self._place)
             raise error
         ids = self._ids_in(written.segments) if written.segments else id_array([])
@@ -231,7 +258,7 @@ class Subscriptions:
                         raise
                     continue
                 break
-        except BaseException:
+        except HarkenError:  # after any other error, the version may be there and need its files
             written.discard(self._place)
             raise
         return Change(after.version, written.rows, written.rejected)
@@ -291,12 +318,12 @@ def _is_frame(rows: object) -> bool:
 
 
 def _ids_of(ids: object) -> pa.Array:
+    """Ids as files have them; SubscriptionError if they cannot be ids."""
     if _is_frame(ids):
-        column = ids.select("id").toArrow().column("id").combine_chunks()  # type: ignore[attr-defined]
-    elif isinstance(ids, pa.ChunkedArray):
-        column = ids.combine_chunks()
-    elif isinstance(ids, pa.Array | np.ndarray):
-        column = pa.array(ids)
-    else:
-        column = id_array(list(ids))  # type: ignore[call-overload]
-    return column.cast(pa.int64()) if pa.types.is_integer(column.type) else column
+        ids = ids.select("id").toArrow().column("id")  # type: ignore[attr-defined]
+    if not isinstance(ids, pa.ChunkedArray | pa.Array | np.ndarray):
+        return id_array([checked_id(id) for id in ids])  # type: ignore[attr-defined]
+    column = conform(pa.table({"id": ids})).column("id").combine_chunks()
+    if column.null_count:
+        raise SubscriptionError("the id of a subscription is null")
+    return column

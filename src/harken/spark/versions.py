@@ -63,7 +63,7 @@ class VersionLog:
             raise ConcurrentChangeError(str(self.folder), version) from None
         finally:
             draft.unlink(missing_ok=True)
-        _sync(self.folder)
+        sync(self.folder)
 
     def forget(self, version: int) -> None:
         """Remove a version, if it is there."""
@@ -84,9 +84,9 @@ def _write_durably(path: Path, text: str) -> None:
         os.fsync(file.fileno())
 
 
-def _sync(folder: Path) -> None:
-    """Have what was linked into a folder survive a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Have a file, or the names in a folder, survive a power cut."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from harken.errors import Rejected
 from harken.intake import SubscriptionSource
-from harken.spark.compiling import Rules, compile_source, portions, subscription_columns
+from harken.spark.compiling import Outcome, Rules, compile_source, portions, subscription_columns
 from harken.spark.profile import Profile
 from harken.spark.segments import Kind, Segment, SegmentWriter
 from harken.spark.versions import Document
@@ -48,6 +49,8 @@ class Written:
     rejects: tuple[str, ...]
     rejected: int
     profile: Profile
+    known: tuple[Rejected, ...] = ()
+    """The rejected rows, if this process compiled them."""
 
     @classmethod
     def of(cls, reports: Iterable[Document]) -> Written:
@@ -65,10 +68,13 @@ class Written:
         """Subscriptions, or ids, that were written."""
         return sum(segment.rows for segment in self.segments)
 
-    def first_rejects(self, place: Place) -> list[FileReject]:
-        """Rejected rows, as many as the first file has."""
-        table = pq.read_table(place.rejects / self.rejects[0])
-        return [FileReject(row, each["reason"]) for row, each in enumerate(table.to_pylist())]
+    def rejected_rows(self, place: Place) -> Sequence[Rejected]:
+        """All rejected rows, read from the files of tasks if this process did not compile them."""
+        if self.known:
+            return self.known
+        tables = [pq.read_table(place.rejects / file, columns=["reason"]) for file in self.rejects]
+        reasons = pa.concat_tables(tables).column("reason").to_pylist()
+        return [FileReject(row, reason) for row, reason in enumerate(reasons)]
 
     def discard(self, place: Place) -> None:
         """Remove the files."""
@@ -80,7 +86,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class FileReject:
-    """A row that was not taken, by its place among the rejects."""
+    """A row that was not taken, by its place among the rejects: rows of a DataFrame have no numbers."""
 
     row: int
     reason: str
@@ -88,7 +94,8 @@ class FileReject:
 
 def write_source(source: SubscriptionSource, kind: Kind, rules: Rules, place: Place) -> Written:
     """Compile what an engine would take, in this process."""
-    return Written.of([_write([compile_source(source, rules)], kind, place)])
+    outcome = compile_source(source, rules)
+    return replace(Written.of([_write([outcome], kind, place)]), known=tuple(outcome.rejects))
 
 
 def write_frame(subscriptions: DataFrame, kind: Kind, rules: Rules, place: Place) -> Written:
@@ -103,14 +110,14 @@ def _task(kind: Kind, rules: Rules, place: Place, batches: Iterator[pa.RecordBat
     yield pa.RecordBatch.from_arrays([pa.array([json.dumps(report)])], ["report"])
 
 
-def _write(parts: Iterable[tuple[pa.Table, pa.Table]], kind: Kind, place: Place) -> Document:
+def _write(parts: Iterable[Outcome], kind: Kind, place: Place) -> Document:
     """Write compiled tables into one file and their rejects into another."""
     profile, rejects = Profile(), []
     with SegmentWriter(place.segments, kind) as writer:
-        for compiled, rejected in parts:
-            writer.write(compiled)
-            profile = profile.joined(Profile.of(compiled))
-            rejects.append(rejected)
+        for outcome in parts:
+            writer.write(outcome.compiled)
+            profile = profile.joined(Profile.of(outcome.compiled))
+            rejects.append(outcome.rejects_table())
     segment = writer.segment()
     return {
         "segment": None if segment is None else segment.to_json(),

@@ -1,0 +1,235 @@
+"""`harken pipeline`: match events with subscriptions on Spark."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from harken.cli.options import AtOption, SchemaOption, schema_of, time_of
+from harken.cli.terminal import note
+
+if TYPE_CHECKING:
+    from harken.cli.jobs import Job, Outcome
+    from harken.cli.stages import Stages
+
+_SPLITS_PER_CORE = 4
+"""Parts that events are read in, per core: several, so that cores end together and a bar has something to show."""
+
+
+def pipeline(
+    subscriptions: Annotated[
+        str,
+        typer.Option(
+            "--subscriptions", "-s", metavar="PATH", help="csv, jsonl or parquet, or a folder of harken.spark."
+        ),
+    ],
+    events: Annotated[
+        str,
+        typer.Option("--events", "-e", metavar="PATH", help="csv, json or parquet: a file, folder or pattern."),
+    ],
+    output: Annotated[
+        str,
+        typer.Option("--output", "-o", metavar="PATH|URL", help="A new folder, or sqlite:// or postgresql://."),
+    ],
+    master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*]",
+    shards: Annotated[str, typer.Option(metavar="N|auto", help="Parts of the index.")] = "auto",
+    event_id: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Names events; 'id' if there is one, else a number."),
+    ] = None,
+    keep: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="A column of events to hand on; repeatable.")
+    ] = None,
+    grouped: Annotated[
+        bool, typer.Option("--grouped", help="A row per event, with all its subscriptions.")
+    ] = False,
+    schema: SchemaOption = None,
+    at: AtOption = None,
+    on_error: Annotated[
+        Literal["raise", "collect"],
+        typer.Option(help="raise: stop at a bad subscription or event; collect: leave it out and count it."),
+    ] = "raise",
+    rejects: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="With --on-error collect: write what was left out.")
+    ] = None,
+    events_format: Annotated[
+        Literal["csv", "json", "parquet"] | None, typer.Option(help="Where names of files do not tell.")
+    ] = None,
+    format: Annotated[  # noqa: A002
+        Literal["parquet", "json"], typer.Option(help="How a folder is written.")
+    ] = "parquet",
+    table: Annotated[str, typer.Option(help="The table of a database.")] = "notifications",
+    conf: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Spark; repeatable.")
+    ] = None,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Go on with every file that is added to the folder of events.")
+    ] = False,
+    once: Annotated[bool, typer.Option("--once", help="With --stream: do what is new, and end.")] = False,
+    trigger: Annotated[
+        str | None, typer.Option(metavar="INTERVAL", help="With --stream: how often to look, like '1 second'.")
+    ] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="With --stream: what is done; beside the output unless given."),
+    ] = None,
+) -> None:
+    """Match events with subscriptions on Spark, here or on a cluster.
+
+    Writes a row for every match: the event, the subscription and the columns to keep. Only columns that some
+    subscription asks about are read. CSV needs a header; its types, and those of JSON, are inferred except where
+    --schema declares them, and a column has one type. A summary goes to standard error. A run that fails leaves
+    no output; a stream that is stopped goes on where it was when it is started again.
+
+    Examples: harken pipeline -s subscriptions.csv -e events/ -o matches
+
+    harken pipeline -s wishes.parquet -e offers.json -o sqlite:///matches.db --schema types.json
+
+    harken pipeline -s subscriptions/ -e incoming/ -o matches --stream --trigger '5 seconds'
+    """
+    from harken.cli.jobs import Job
+    from harken.cli.stages import shown_stages
+    from harken.spark.sources import EventFiles
+
+    for name, wanted in (("--once", once), ("--trigger", trigger), ("--checkpoint", checkpoint)):
+        if wanted and not stream:
+            raise typer.BadParameter("is for --stream", param_hint=name)
+    job = Job(
+        subscriptions,
+        EventFiles.at(events, events_format),
+        output,
+        format,
+        table,
+        schema_of(schema),
+        event_id,
+        tuple(keep or ()),
+        "grouped" if grouped else "pairs",
+        _shards(shards),
+        time_of(at),
+        on_error == "collect",
+        None if rejects is None else Path(rejects),
+        _checkpoint(output, checkpoint) if stream else None,
+        trigger,
+        once,
+    )
+    _check(job)
+    with shown_stages() as stages:
+        outcome = _run(job, stages, master, _settings(conf or []))
+    _summarise(job, outcome, stages)
+    if outcome.interrupted:
+        raise KeyboardInterrupt
+
+
+def _run(job: Job, stages: Stages, master: str, settings: dict[str, str]) -> Outcome:
+    from harken.cli.jobs import run_once, run_stream
+    from harken.spark.failures import retold
+    from harken.spark.lifetime import temporary_session
+    from harken.spark.session import cores_of
+
+    cores = cores_of(master)
+    if cores is not None:
+        settings = {"spark.sql.files.minPartitionNum": str(_SPLITS_PER_CORE * cores), **settings}
+    with ExitStack() as stack:
+        work = stack.enter_context(_work_folder(job, local=cores is not None))
+        with stages.stage("Spark", "starting Spark"):
+            spark = stack.enter_context(temporary_session(master, settings=settings))
+        with retold():
+            run = run_once if job.checkpoint is None else run_stream
+            return run(spark, job, stages, work / "subscriptions")
+
+
+@contextmanager
+def _work_folder(job: Job, *, local: bool) -> Iterator[Path]:
+    """A folder for subscriptions and their index, while the command runs; a cluster must reach it too."""
+    beside = None if local or job.database else Path(job.output).absolute().parent
+    if beside is not None:
+        beside.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".harken-", dir=beside) as folder:
+        yield Path(folder)
+
+
+def _check(job: Job) -> None:
+    """Refuse what cannot be done before Spark is started."""
+    from harken.errors import InputFileError, OutputExistsError
+
+    if job.subscriptions != "-" and not os.path.exists(job.subscriptions):
+        raise InputFileError(job.subscriptions, "there is no such file or folder")
+    if job.database:
+        _check_database(job)
+    elif job.checkpoint is None and os.path.lexists(job.output):
+        raise OutputExistsError(job.output)
+    if job.rejects is not None:
+        _check_rejects(job)
+    if job.checkpoint is not None and job.at is not None:
+        raise typer.BadParameter("a stream matches as of the time of each batch", param_hint="--at")
+    if job.once and job.trigger:
+        raise typer.BadParameter("there is nothing to wait for with --once", param_hint="--trigger")
+
+
+def _check_database(job: Job) -> None:
+    from harken.spark import DatabaseSink
+
+    DatabaseSink(job.output, job.table)
+    if job.how == "grouped":
+        raise typer.BadParameter("a database takes pairs", param_hint="--grouped")
+    if job.keep:
+        raise typer.BadParameter("a database takes only the ids", param_hint="--keep")
+
+
+def _check_rejects(job: Job) -> None:
+    from harken.errors import OutputExistsError
+
+    if not job.collect:
+        raise typer.BadParameter("is for --on-error collect", param_hint="--rejects")
+    if job.checkpoint is None and os.path.lexists(str(job.rejects)):
+        raise OutputExistsError(str(job.rejects))
+
+
+def _shards(text: str) -> int | Literal["auto"]:
+    if text == "auto":
+        return "auto"
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise typer.BadParameter(f"a positive number or 'auto', found {text!r}", param_hint="--shards")
+    return int(text)
+
+
+def _settings(pairs: list[str]) -> dict[str, str]:
+    settings = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not key or not equals:
+            raise typer.BadParameter(f"like spark.executor.memory=8g, found {pair!r}", param_hint="--conf")
+        settings[key] = value
+    return settings
+
+
+def _checkpoint(output: str, given: str | None) -> Path:
+    """Where a stream remembers what it has done: as given, or beside the output."""
+    if given is not None:
+        return Path(given)
+    if "://" not in output:
+        return Path(f"{output.rstrip('/')}.checkpoint")
+    name, _, path = output.partition(":///")
+    if name.startswith("sqlite") and path:
+        return Path(f"{path.partition('?')[0]}.checkpoint")
+    raise typer.BadParameter("say where; a server has no place beside it", param_hint="--checkpoint")
+
+
+def _summarise(job: Job, outcome: Outcome, stages: Stages) -> None:
+    seconds = stages.seconds["match"]
+    speed = outcome.events / max(seconds, 1e-9)
+    batches = "" if outcome.batches is None else f" in {outcome.batches:,} batches"
+    note(
+        f"{outcome.events:,} events{batches}, {outcome.matches:,} matches, "
+        f"{outcome.refused + outcome.bad:,} rejects in {seconds:.2f} s ({speed:,.0f} events/s)"
+    )
+    if outcome.refused or outcome.bad:
+        note(f"rejects: {outcome.refused:,} subscriptions, {outcome.bad:,} events")
+    note(f"stages: {stages}")
+    note(f"plan: {outcome.plan}")

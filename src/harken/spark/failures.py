@@ -1,0 +1,52 @@
+"""What went wrong in a Spark job, in one line.
+
+An error that Harken raises in a task comes back as text, inside a Python traceback, inside Java's; and what Spark
+itself has to say stands among hundreds of lines. Both are found here, for people who cannot use the rest. Nothing
+here imports pyspark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from harken.errors import HarkenError, TaskError
+
+_OURS = re.compile(r"\bharken\.errors\.\w+: (.+)")
+_CONDITION = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\] (?P<said>.+)")
+_STATE = re.compile(r"\s*SQLSTATE: \w+\s*$")
+_SPARKS = ("pyspark.", "py4j.")
+
+
+def said(error: BaseException) -> str | None:
+    """What an error that came out of Spark is about; None if it is not Spark's, or says nothing of use.
+
+    An error of Harken's that a task raised comes first, in its own words; then Spark's error conditions, from the
+    outermost, which names the file, to the cause.
+    """
+    if not type(error).__module__.startswith(_SPARKS):
+        return None
+    text = str(error)
+    # The last one: where errors were chained, the earlier are what it was made of.
+    ours: list[str] = _OURS.findall(text)
+    if ours:
+        return ours[-1].strip()
+    conditions: dict[str, str] = {}
+    for found in _CONDITION.finditer(text):
+        conditions.setdefault(found["name"], _STATE.sub("", found["said"]).strip().rstrip("."))
+    return f"Spark says: {'; '.join(conditions.values())}" if conditions else None
+
+
+@contextmanager
+def retold() -> Iterator[None]:
+    """Errors that come out of Spark inside become a TaskError of one line, if they can be told in one."""
+    try:
+        yield
+    except HarkenError:
+        raise
+    except Exception as error:
+        message = said(error)
+        if message is None:
+            raise
+        raise TaskError(message) from error

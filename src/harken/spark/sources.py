@@ -1,0 +1,283 @@
+"""Events in files, read by Spark: CSV, JSON Lines and Parquet, in bulk or as they are added to a folder.
+
+Spark's readers pass over what they cannot read: a value that is not of its column's type becomes null, which to a
+subscription is an attribute that is missing. Here such a record fails the job, or is sorted out with its reason.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+from harken.errors import InputFileError
+from harken.model.schema import Schema
+from harken.model.values import Type
+from harken.spark.columns import leaves
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+Format: TypeAlias = Literal["csv", "json", "parquet"]
+
+FAULT = "_harken_fault"
+"""The column that says why an event was sorted out; null for those that can be matched."""
+
+_UNREAD = "_harken_unread"
+"""The column in which Spark leaves the text of a record that it could not read."""
+
+_OURS = (FAULT, _UNREAD)
+
+_ENDINGS: dict[str, Format] = {
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".parquet": "parquet",
+}
+_TYPES = {
+    Type.INT: "bigint",
+    Type.FLOAT: "double",
+    Type.STRING: "string",
+    Type.BOOL: "boolean",
+    Type.DATE: "date",
+    Type.TIMESTAMP: "timestamp",
+    Type.POINT: "array<double>",
+    Type.BOX: "array<double>",
+}
+_OPTIONS: dict[Format, dict[str, str]] = {
+    # As RFC 4180 has it. Columns are found by the names in each file's header, and a line with too few or too many
+    # is noticed even if the cells that are asked for are all there.
+    "csv": {"header": "true", "escape": '"', "enforceSchema": "false", "columnPruning": "false"},
+    "json": {"allowNonNumericNumbers": "false"},
+    "parquet": {},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EventFiles:
+    """A file of events, a folder of them, or a pattern; anything with `://` is handed to Spark as it is.
+
+    CSV has a header, and JSON one object per line. The types of their columns are those that `schema` declares,
+    and inferred, by reading all there is, for others.
+    """
+
+    path: str
+    format: Format
+    schema: Schema | None = None
+
+    @classmethod
+    def at(cls, path: str, format: Format | None = None, schema: Schema | None = None) -> EventFiles:  # noqa: A002
+        """The files at a path, of the format that their endings name unless it is given; InputFileError if not."""
+        if "://" not in path and not os.path.lexists(path) and not _matching(path):
+            raise InputFileError(path, "there is no such file or folder")
+        return cls(path, format or _format_of(path), schema)
+
+    def read(self, spark: SparkSession, *, collect: bool = False) -> DataFrame:
+        """The events as a DataFrame. A record that cannot be read fails the job that comes to it.
+
+        With `collect` it does not, and `sorted_out` has to follow.
+        """
+        columns = self._columns(spark)
+        reader = spark.read.format(self.format).options(**self._options(collect))
+        if columns is not None:
+            reader = reader.schema(self._raw(columns, collect))
+        return self._typed(reader.load(self._address), columns)
+
+    def follow(self, spark: SparkSession, *, collect: bool = False) -> DataFrame:
+        """The events as a stream that goes on with every file added to the folder.
+
+        The folder must hold a first file, to tell the columns, unless they are declared.
+        """
+        columns = self._columns(spark, following=True)
+        assert columns is not None, "a stream cannot be read without"
+        reader = spark.readStream.format(self.format).options(**self._options(collect))
+        return self._typed(reader.schema(self._raw(columns, collect)).load(self._address), columns)
+
+    # ---------------------------------------------------------------- inside
+
+    @property
+    def _address(self) -> str:
+        if "://" in self.path:
+            return self.path
+        # What is there is meant, even if its name has characters that Spark takes for patterns.
+        name = os.path.abspath(self.path)
+        return f"file://{literally(name) if os.path.lexists(self.path) else name}"
+
+    def _options(self, collect: bool) -> dict[str, str]:
+        if self.format == "parquet":
+            return {}
+        mode = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _UNREAD} if collect else {"mode": "FAILFAST"}
+        return {**_OPTIONS[self.format], **mode}
+
+    def _columns(self, spark: SparkSession, following: bool = False) -> StructType | None:
+        """The columns with the types they are to have; None if Spark finds them by itself."""
+        if self.format == "parquet" and not following:
+            return None
+        if following and not _has_files(self.path):
+            return self._declared_only()
+        # Records that cannot be read say nothing of columns; they are met again when events are read.
+        options = {**_OPTIONS[self.format], "mode": "DROPMALFORMED", "inferSchema": "true"}
+        found = spark.read.format(self.format).options(**options).load(self._address).schema
+        return found if self.format == "parquet" else _declared(found, self.schema or Schema({}))
+
+    def _declared_only(self) -> StructType:
+        from pyspark.sql.types import StructType
+
+        if self.schema is None:
+            raise InputFileError(
+                self.path,
+                "the folder is empty, so the columns of events are not known",
+                suggestion="put a first file there, or declare them in a schema",
+            )
+        columns = StructType()
+        for name, declared in self.schema.items():
+            _put(columns, name.split(".") if self.format == "json" else [name], _TYPES[declared])
+        return columns
+
+    def _raw(self, columns: StructType, collect: bool) -> StructType:
+        """The columns as the reader is told: CSV has no lists."""
+        from pyspark.sql.types import StringType, StructField, StructType
+
+        text = StringType()
+        fields = [StructField(each.name, text) if self._shaped(each.dataType) else each for each in columns]
+        if collect and self.format != "parquet":
+            fields.append(StructField(_UNREAD, text))
+        return StructType(fields)
+
+    def _shaped(self, kind: DataType) -> bool:
+        return self.format == "csv" and kind.typeName() == "array"
+
+    def _typed(self, events: DataFrame, columns: StructType | None) -> DataFrame:
+        """Points and boxes of CSV, `[2.35, 48.86]`, as lists; what is no list is an unread record."""
+        from pyspark.sql import functions
+
+        for field in columns or ():
+            if self._shaped(field.dataType):
+                text = functions.col(f"`{field.name}`")
+                collect = _UNREAD in events.columns
+                mode = "PERMISSIVE" if collect else "FAILFAST"
+                parsed = functions.from_json(text, field.dataType, {"mode": mode})  # type: ignore[arg-type]
+                if collect:
+                    bad = functions.when(text.isNotNull() & parsed.isNull(), text)
+                    events = events.withColumn(_UNREAD, functions.coalesce(functions.col(_UNREAD), bad))
+                events = events.withColumn(field.name, parsed)
+        return events
+
+
+def sorted_out(events: DataFrame, attributes: Collection[str] | None = None) -> DataFrame:
+    """Events that were read to `collect`, with a column that says what is wrong with each, null if nothing is.
+
+    Besides records that could not be read, floats that are NaN cannot be matched, in any column or in those that
+    are asked for.
+    """
+    from pyspark.sql import functions
+
+    faults = [
+        functions.when(functions.isnan(leaf.column), functions.lit(f"attribute {name!r}: nan is not a number"))
+        for name, leaf in leaves(events.schema).items()
+        if leaf.kind in ("float", "double") and (attributes is None or name in attributes)
+    ]
+    if _UNREAD in events.columns:
+        said = functions.lit("the record cannot be read, or a value is not of the type of its column")
+        faults.insert(0, functions.when(functions.col(_UNREAD).isNotNull(), said))
+    return events.withColumn(FAULT, functions.coalesce(*faults) if faults else functions.lit(None).cast("string"))
+
+
+def sound(events: DataFrame) -> DataFrame:
+    """Of events with their faults, those without, as they were."""
+    from pyspark.sql import functions
+
+    return events.where(functions.col(FAULT).isNull()).drop(*_OURS)
+
+
+def faulty(events: DataFrame, columns: Collection[str]) -> DataFrame:
+    """Of events with their faults, those with one: the record, or these of its columns, as text, and the reason.
+
+    Spark reads only what is used, and meets only the faults of that; so it is to be what matching uses.
+    """
+    from pyspark.sql import functions
+
+    whole = {name: functions.col(f"`{name}`") for name in events.columns}
+    known = whole | {name: leaf.column for name, leaf in leaves(events.schema).items()}
+    shown = [column.alias(name) for name, column in known.items() if name in columns and name not in _OURS]
+    record = functions.to_json(functions.struct(*shown)) if shown else functions.lit(None).cast("string")
+    if _UNREAD in events.columns:
+        record = functions.coalesce(functions.col(_UNREAD), record)
+    bad = events.where(functions.col(FAULT).isNotNull())
+    return bad.select(record.alias("record"), functions.col(FAULT).alias("reason"))
+
+
+def _matching(path: str) -> bool:
+    return glob.has_magic(path) and bool(glob.glob(path))
+
+
+def _files(path: str) -> Iterator[Path]:
+    """The files that Spark would read, which passes over hidden ones."""
+    for place in map(Path, [path] if os.path.lexists(path) else sorted(glob.glob(path))):
+        if place.is_dir():
+            yield from (file for file in sorted(place.rglob("*")) if file.is_file() and file.name[0] not in "._")
+        else:
+            yield place
+
+
+def _has_files(path: str) -> bool:
+    return "://" in path or any(True for _ in _files(path))
+
+
+def _format_of(path: str) -> Format:
+    names = [Path(path)] if "://" in path else _files(path)
+    for name in names:
+        # The last known one: names may go on with how a file is compressed.
+        known = [_ENDINGS[ending.lower()] for ending in name.suffixes if ending.lower() in _ENDINGS]
+        if known:
+            return known[-1]
+        break
+    raise InputFileError(
+        path,
+        f"cannot tell the format of events by their names; the endings are {', '.join(_ENDINGS)}",
+        suggestion=f"say which of {', '.join(get_args(Format))} it is",
+    )
+
+
+def literally(path: str) -> str:
+    """A path as Spark has to be told it, which takes some characters for patterns."""
+    return "".join(f"\\{char}" if char in "\\{}[]*?" else char for char in path)
+
+
+def _declared(found: StructType, schema: Schema, prefix: str = "") -> StructType:
+    """The columns that were found, with the types that are declared."""
+    from pyspark.sql.types import StructField, StructType
+
+    fields = []
+    for field in found:
+        name = prefix + field.name
+        declared = schema.get(name)
+        kind = field.dataType
+        if declared is not None:
+            kind = _parsed(_TYPES[declared])
+        elif isinstance(kind, StructType):
+            kind = _declared(kind, schema, f"{name}.")
+        fields.append(StructField(field.name, kind))
+    return StructType(fields)
+
+
+def _put(columns: StructType, path: list[str], kind: str) -> None:
+    """Add a column, within the structs that its path names."""
+    from pyspark.sql.types import StructType
+
+    for part in path[:-1]:
+        if part not in columns.names:
+            columns.add(part, StructType())
+        columns = columns[part].dataType  # type: ignore[assignment]  # made here
+    columns.add(path[-1], _parsed(kind))
+
+
+def _parsed(kind: str) -> DataType:
+    from pyspark.sql.types import DataType
+
+    return DataType.fromDDL(kind)

@@ -1,0 +1,616 @@
+"""DataFrame in, DataFrame out: events of every type and shape meet the subscriptions they satisfy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from harken import Engine
+from harken.errors import BulkLoadError, EventError, SchemaError, SubscriptionError
+from harken.language import parse
+from harken.model.evaluation import truth
+from harken.spark import Index, Subscriptions, build_index, match, plan, tasks
+from harken.spark.columns import Transport
+from harken.spark.opened import Parts
+from harken.spark.profile import Profile
+from harken.spark.tasks import Request
+
+Ids = Mapping[int, str] | Mapping[str, str]
+STRATEGIES = ("local", "grid")
+
+
+def pairs(frame: DataFrame) -> list[tuple[object, ...]]:
+    return sorted(tuple(row) for row in frame.collect())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("match")
+
+
+def indexed(spark: SparkSession, path: Path, rows: Ids, shards: int = 1, **rules: Mapping[str, str]) -> Index:
+    store = Subscriptions.create(path, **rules)  # type: ignore[arg-type]
+    store.append(rows.items())
+    return build_index(spark, store, shards=shards)
+
+
+# ---------------------------------------------------------------- types
+
+NOON = datetime(2026, 2, 28, 12, 30, 0, 1, tzinfo=UTC)
+BEFORE_1970 = datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
+LARGE, SMALL = Decimal("99999999999999999999.999999999999999999"), Decimal("0.000000000000000001")
+COLUMNS: dict[str, tuple[str, list[object]]] = {
+    "id": ("int", [1, 2, 3, 4]),
+    "whole": ("bigint", [2**53 + 1, 2**53, 2**63 - 1, None]),
+    "tiny": ("tinyint", [5, -128, 127, None]),
+    "real": ("double", [0.1, float(2**53), float("inf"), None]),
+    "half": ("float", [0.5, 0.1, -0.0, None]),
+    "price": ("decimal(38,18)", [Decimal("1.10"), SMALL, LARGE, None]),
+    "flag": ("boolean", [True, False, None, None]),
+    "text": ("string", ["a", "日本 \U0001f600\x00'\"\\%_\n", "", None]),
+    "day": ("date", [date(2026, 2, 28), date(1969, 12, 31), date(9999, 12, 31), None]),
+    "seen": ("timestamp", [NOON, BEFORE_1970, datetime(9999, 12, 30, tzinfo=UTC), None]),
+    "local": ("timestamp_ntz", [NOON.replace(tzinfo=None), datetime.min, datetime.max, None]),
+    "nothing": ("void", [None, None, None, None]),
+    "place": (
+        "struct<city:string, at:struct<zone:int, name:string>>",
+        [("Bonn", (7, "x")), ("Ulm", None), (None, (8, None)), None],
+    ),
+    "tags": ("array<string>", [["a"], [], None, None]),
+    "extra": ("map<string,int>", [{"a": 1}, {}, None, None]),
+}
+TYPED_SUBSCRIPTIONS = {
+    1: "whole = 9007199254740993",
+    2: "whole = 9007199254740992.0",
+    3: "whole > 9007199254740992.0",
+    4: "tiny >= 5 and tiny < 127.5",
+    5: "real = 0.1",
+    6: "real = 9007199254740992",
+    7: "real > 1e308",
+    8: "half = 0.1",
+    9: "half = 0.5 or half = 0",
+    10: "price = 1.10",
+    11: "price < 1e-17",
+    12: "price > 9223372036854775807 and price < 1e20",
+    13: "flag = true",
+    14: "not (flag = true)",
+    15: "text = 'a'",
+    16: "text like '日本%'",
+    17: "text = ''",
+    18: "text contains '\U0001f600'",
+    19: "day = date '2026-02-28'",
+    20: "day < date '1970-01-01' or day = date '9999-12-31'",
+    21: "seen = timestamp '2026-02-28 12:30:00.000001Z'",
+    22: "seen = timestamp '2026-02-28 13:30:00.000001+01:00'",
+    23: "seen < timestamp '1970-01-01 00:00:00Z'",
+    24: "local = timestamp '2026-02-28 12:30:00.000001Z'",
+    25: "local < timestamp '0001-01-01 00:00:01Z' or local > timestamp '9999-12-31 23:00:00Z'",
+    26: "nothing is null and exists whole",
+    27: "place.city = 'Bonn' and place.at.zone = 7",
+    28: "place.city = 'Ulm' and place.at.zone is null",
+    29: "place.at.zone = 8 and place.at.name is null",
+    30: "absent is null and real = 0.1",
+    31: "absent = 1",
+    32: "whole is null and place.city is null",
+    33: "day = timestamp '2026-02-28 00:00:00Z'",
+    34: "text = 1",
+    35: "true",
+}
+TYPED_MATCHES = {
+    1: [1, 3, 4, 5, 9, 10, 13, 15, 19, 21, 22, 24, 26, 27, 30, 35],
+    2: [2, 6, 11, 14, 16, 18, 20, 23, 25, 26, 28, 35],
+    3: [3, 4, 7, 9, 12, 17, 20, 25, 26, 29, 35],
+    4: [32, 35],
+}
+
+
+@pytest.fixture(scope="module")
+def typed(spark: SparkSession) -> DataFrame:
+    rows = list(zip(*(values for _, values in COLUMNS.values()), strict=True))
+    columns = ", ".join(f"{name} {kind}" for name, (kind, _) in COLUMNS.items())
+    return spark.createDataFrame(rows, columns).repartition(2).cache()
+
+
+@pytest.fixture(scope="module")
+def typed_index(spark: SparkSession, folder: Path) -> Index:
+    return indexed(spark, folder / "typed", TYPED_SUBSCRIPTIONS)
+
+
+@pytest.fixture
+def zone(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A session whose time is another's."""
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", request.param)
+    yield request.param
+    spark.conf.set("spark.sql.session.timeZone", before)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/St_Johns"], indirect=True)
+def test_values_of_every_type_are_compared_exactly(typed: DataFrame, typed_index: Index, zone: str) -> None:
+    found = match(typed, typed_index, event_id="id")
+    assert found.dtypes == [("event", "int"), ("subscription", "bigint")]
+    expected = [(event, subscription) for event, ids in TYPED_MATCHES.items() for subscription in ids]
+    assert pairs(found) == expected
+
+
+def test_an_engine_finds_the_same_in_the_same_columns(typed: DataFrame) -> None:
+    engine = Engine()
+    engine.subscribe_many(TYPED_SUBSCRIPTIONS.items())
+    events = typed.toArrow()
+    found = engine.match_batch(events)
+    ids = events.column("id").take(found.column("event")).to_pylist()
+    expected = [(event, subscription) for event, some in TYPED_MATCHES.items() for subscription in some]
+    assert sorted(zip(ids, found.column("subscription").to_pylist(), strict=True)) == expected
+
+
+def test_only_what_is_asked_for_travels(typed: DataFrame, spark: SparkSession, folder: Path) -> None:
+    """Of arrays and maps, and whatever else nobody asks for, nothing is read."""
+    index = indexed(spark, folder / "asked", {1: "place.at.zone = 7 and tiny > 0", 2: "absent = 1 or price > 1"})
+    planned = plan(typed, index, event_id="id", keep=["flag"])
+    assert planned.transport == Transport(("tiny", "price", "place.at.zone"), (), 2)
+    assert str(planned).splitlines()[1] == "3 attributes travel"
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        ("array(1)", "array<int>"),
+        ("map('a', 1)", "map<string,int>"),
+        ("cast('a' as binary)", "binary"),
+        ("interval '1' day", "interval day"),
+        ("array(array(1.5d))", "array<array<double>>"),
+    ],
+)
+def test_a_type_the_language_has_not_is_an_error_before_anything_runs_if_it_is_asked_for(
+    spark: SparkSession, typed_index: Index, column: str, kind: str
+) -> None:
+    asked = spark.sql(f"select raise_error('it ran') id, {column} whole")
+    said = f"attribute 'whole': {kind} is not a type of the language"
+    with pytest.raises(EventError, match=re.escape(said)) as caught:
+        match(asked, typed_index)
+    assert caught.value.attribute == "whole"
+    nested = spark.sql(f"select raise_error('it ran') id, named_struct('city', {column}) place")
+    with pytest.raises(EventError, match=re.escape("attribute 'place.city'")):
+        match(nested, typed_index)
+
+
+def test_a_number_that_is_none_fails_the_job_with_its_attribute(spark: SparkSession, typed_index: Index) -> None:
+    with pytest.raises(PySparkException, match="EventError: event 0: attribute 'real': nan is not a number"):
+        match(spark.sql("select cast('NaN' as double) real"), typed_index).collect()
+
+
+# ---------------------------------------------------------------- names
+
+NAMES = {
+    "dotted": ("a.b", 5),
+    "quoted": ("x`y", 6),
+    "spaced": ("two words", 7),
+    "umlaut": ("größe", 8),
+    "said": ('say "hi"', 9),
+}
+
+
+def test_names_may_have_dots_backticks_spaces_and_anything(spark: SparkSession, folder: Path) -> None:
+    rows = {id: '"{}" = {}'.format(name.replace('"', '""'), value) for id, (name, value) in NAMES.items()}
+    inner = {"p.q.r": 1, "p.b`t": 2, "p.in ner.a.b": 3}
+    rows |= {name: f'"{name}" = {value}' for name, value in inner.items()}
+    index = indexed(spark, folder / "names", rows)
+    field = {name: f"`{name.replace('`', '``')}` int" for name, _ in NAMES.values()}
+    nested = "p struct<`q.r`:int,`b``t`:int,`in ner`:struct<`a.b`:int>>"
+    events = spark.createDataFrame(
+        [(*(value for _, value in NAMES.values()), (1, 2, (3,)))], ", ".join([*field.values(), nested])
+    )
+    kept = [name for name, _ in NAMES.values()]
+    for strategy in STRATEGIES:
+        found = match(events, index, event_id="x`y", keep=kept, strategy=strategy)
+        assert found.columns == ["event", "subscription", *kept]
+        assert pairs(found) == [(6, id, 5, 6, 7, 8, 9) for id in sorted(rows)]
+
+
+def test_an_attribute_that_occurs_twice_is_an_error(spark: SparkSession, typed_index: Index) -> None:
+    events = spark.sql("select 1 as `place.city`, named_struct('city', 'Bonn') as place")
+    with pytest.raises(EventError, match=r"attribute 'place\.city' occurs twice"):
+        match(events, typed_index)
+
+
+# ---------------------------------------------------------------- geometry
+
+
+@pytest.fixture(scope="module")
+def shapes(spark: SparkSession, folder: Path) -> Index:
+    rows = {
+        1: "spot within box(0, 0, 1, 1)",
+        2: "area overlaps box(0, 0, 1, 1)",
+        3: "area contains point(3.5, 3.5)",
+        4: "spot = point(5, 5)",
+        5: "spot is null",
+    }
+    return indexed(spark, folder / "shapes", rows)
+
+
+@pytest.mark.parametrize("number", ["double", "float"])
+def test_arrays_of_numbers_are_points_and_boxes(spark: SparkSession, shapes: Index, number: str) -> None:
+    rows = [
+        (1, [0.5, 0.5], [0.0, 0.0, 2.0, 2.0]),
+        (2, None, None),
+        (3, [5.0, 5.0], [3.0, 3.0, 4.0, 4.0]),
+        (4, None, [1.0, 1.0, 5.0, 5.0]),
+    ]
+    events = spark.createDataFrame(rows, f"id int, spot array<{number}>, area array<{number}>").repartition(1)
+    strategy = "local" if number == "double" else "grid"
+    found = match(events, shapes, event_id="id", strategy=strategy)
+    assert pairs(found) == [(1, 1), (1, 2), (2, 5), (3, 3), (3, 4), (4, 2), (4, 3), (4, 5)]
+
+
+def test_shapes_that_are_all_missing_are_missing(spark: SparkSession, shapes: Index) -> None:
+    events = spark.createDataFrame([(1, None), (2, None)], "id int, spot array<double>")
+    assert pairs(match(events, shapes, event_id="id")) == [(1, 5), (2, 5)]
+
+
+@pytest.mark.parametrize(
+    ("spot", "said"),
+    [
+        ("array(1d, 2d, 3d)", "a point has 2 numbers and a box has 4, found lists of [3]"),
+        ("array(1d, null)", "a point needs finite numbers, found None"),
+    ],
+)
+def test_lists_that_are_no_shapes_fail_the_job_with_their_attribute(
+    spark: SparkSession, shapes: Index, spot: str, said: str
+) -> None:
+    with pytest.raises(PySparkException, match=f"EventError.*attribute 'spot': {re.escape(said)}"):
+        match(spark.sql(f"select {spot} spot"), shapes).collect()
+
+
+# ---------------------------------------------------------------- what comes with a match
+
+KEPT = {
+    "list": "array(1, 2)",
+    "dictionary": "map('x', array(1))",
+    "record": "named_struct('p', 1, 'q', named_struct('r', 's'))",
+    "bytes": "cast('ab' as binary)",
+    "span": "interval '1' day",
+    "amount": "cast(1.5 as decimal(20,3))",
+    "moment": "timestamp'2026-01-01 00:00:00'",
+    "local": "timestamp_ntz'2026-01-01 00:00:00'",
+    "day": "date'2026-01-01'",
+    "records": "array(named_struct('z', array(1)))",
+    "nothing": "cast(null as string)",
+}
+
+
+@pytest.fixture(scope="module")
+def everything(spark: SparkSession, folder: Path) -> Index:
+    """Two subscriptions that every event satisfies, in shards of their own."""
+    return indexed(spark, folder / "everything", {1: "true", 2: "absent is null"}, shards=2)
+
+
+@pytest.mark.parametrize("how", ["pairs", "grouped"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_columns_of_any_type_are_kept(
+    spark: SparkSession, everything: Index, strategy: str, how: tasks.How
+) -> None:
+    events = spark.sql(f"select 7 id, {', '.join(f'{value} as {name}' for name, value in KEPT.items())}")
+    found = match(events, everything, event_id="id", keep=list(KEPT), how=how, strategy=strategy)  # type: ignore[arg-type]
+    assert dict(found.dtypes[2:]) == dict(events.dtypes[1:])
+    kept = tuple(events.collect()[0])[1:]
+    rows = [tuple(row) for row in found.collect()]
+    assert [row[2:] for row in rows] == [kept] * len(rows)
+    if how == "pairs":
+        assert sorted(row[:2] for row in rows) == [(7, 1), (7, 2)]
+    else:
+        assert [(event, sorted(ids)) for event, ids, *_ in rows] == [(7, [1, 2])]
+
+
+@pytest.mark.parametrize("name", ["list", "record", "bytes", "nothing"])
+def test_any_column_may_be_the_id_of_events(spark: SparkSession, everything: Index, name: str) -> None:
+    events = spark.sql(f"select {KEPT[name]} as `the id`")
+    found = match(events, everything, event_id="the id")
+    assert found.dtypes[0] == ("event", events.dtypes[0][1])
+    value = events.collect()[0][0]
+    assert sorted(map(tuple, found.collect()), key=lambda row: row[1]) == [(value, 1), (value, 2)]
+
+
+def test_events_without_an_id_are_numbered(spark: SparkSession, everything: Index) -> None:
+    events = spark.range(0, 7, 1, 3).selectExpr("id", "id % 2 as other")
+    seen = []
+    for strategy in STRATEGIES:
+        rows = match(events, everything, keep=["id"], strategy=strategy).collect()
+        assert len(rows) == 14
+        seen.append({row["id"]: row["event"] for row in rows})
+        assert len(set(seen[-1].values())) == 7
+    assert seen[0] == seen[1]
+
+
+def test_events_of_equal_ids_are_grouped_apart(spark: SparkSession, everything: Index) -> None:
+    events = spark.createDataFrame([(1, "a"), (1, "b"), (None, "c")], "id int, name string")
+    for strategy in STRATEGIES:
+        found = match(events, everything, event_id="id", keep=["name"], how="grouped", strategy=strategy)
+        assert found.dtypes == [("event", "int"), ("subscriptions", "array<bigint>"), ("name", "string")]
+        rows = {row["name"]: (row["event"], sorted(row["subscriptions"])) for row in found.collect()}
+        assert rows == {"a": (1, [1, 2]), "b": (1, [1, 2]), "c": (None, [1, 2])}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_events_without_any_column_that_is_asked_for_are_matched(
+    spark: SparkSession, everything: Index, strategy: str
+) -> None:
+    found = match(spark.range(0, 5, 1, 2), everything, strategy=strategy)  # type: ignore[arg-type]
+    assert sorted(row["subscription"] for row in found.collect()) == [1] * 5 + [2] * 5
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_no_events_give_no_matches(spark: SparkSession, everything: Index, strategy: str) -> None:
+    for events in (spark.createDataFrame([], "id int, absent int"), spark.range(3).where("id > 7")):
+        found = match(events, everything, event_id="id", keep=["id"], strategy=strategy)  # type: ignore[arg-type]
+        assert found.columns == ["event", "subscription", "id"]
+        assert found.collect() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"event_id": "key"}, "events have no column 'key'"),
+        ({"keep": ["nmae"]}, "events have no column 'nmae'; did you mean 'name'?"),
+        ({"keep": ["place.city"]}, "events have no column 'place.city'"),
+        ({"keep": ["event"]}, "a column 'event' cannot be kept: the answer has one of that name"),
+        ({"keep": ["name", "name"]}, "a column 'name' cannot be kept"),
+    ],
+)
+def test_columns_that_cannot_be_kept_are_named(
+    spark: SparkSession, everything: Index, arguments: dict[str, object], said: str
+) -> None:
+    events = spark.sql("select 'a' name, 1 event, named_struct('city', 'Bonn') place")
+    with pytest.raises(EventError, match=re.escape(said)):
+        match(events, everything, **arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("arguments", [{"how": "lists"}, {"strategy": "magic"}])
+def test_other_ways_are_refused(spark: SparkSession, everything: Index, arguments: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match=r"(how|strategy) is one of .*, found '(lists|magic)'"):
+        match(spark.range(1), everything, **arguments)  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- subscriptions in every form
+
+
+def test_subscriptions_hold_while_they_are_valid(spark: SparkSession, folder: Path) -> None:
+    store = Subscriptions.create(folder / "validity")
+    begin, end = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
+    store.append(
+        [
+            {"id": "from", "expression": "true", "valid_from": begin},
+            {"id": "until", "expression": "true", "valid_until": end},
+            {"id": "both", "expression": "true", "valid_from": begin, "valid_until": end},
+            {"id": "always", "expression": "true"},
+            {"id": "past", "expression": "true", "valid_until": begin},
+        ]
+    )
+    events = spark.range(1)
+
+    def valid(at: datetime | None) -> list[str]:
+        return sorted(row["subscription"] for row in match(events, store, event_id="id", at=at).collect())
+
+    assert valid(begin) == ["always", "both", "from", "until"]
+    assert valid(end) == ["always", "from"]
+    assert valid(datetime(2025, 12, 31, 23, 59, 59, 999_999)) == ["always", "past", "until"]
+    assert valid(None) == ["always", "from"]
+
+
+def test_subscriptions_may_be_given_as_a_folder_an_index_or_a_dataframe(spark: SparkSession, folder: Path) -> None:
+    rows = {"low": "n < 3", "high": "n > 1 and s = 'x'"}
+    events = spark.createDataFrame([(1, 1, "x"), (2, 2, "x"), (3, 3, "y")], "id int, n int, s string")
+    expected = [(1, "low"), (2, "high"), (2, "low")]
+    store = Subscriptions.create(folder / "forms")
+    store.append(rows.items())
+    assert pairs(match(events, store, event_id="id")) == expected
+    index = Index(store.path / "index")
+    assert pairs(match(events, index, event_id="id")) == expected
+    texts = spark.createDataFrame(list(rows.items()), "id string, expression string")
+    assert pairs(match(events, texts, event_id="id")) == expected
+
+    store.upsert([("low", "n = 3")])
+    assert pairs(match(events, index, event_id="id")) == expected, "an index answers as it is"
+    after = [(2, "high"), (3, "low")]
+    assert pairs(match(events, store, event_id="id")) == after
+    assert pairs(match(events, index, event_id="id")) == after
+    assert pairs(match(events, store.read(spark), event_id="id")) == after
+
+
+def test_a_dataframe_of_subscriptions_must_be_sound(spark: SparkSession) -> None:
+    events = spark.range(1)
+    with pytest.raises(BulkLoadError, match="1 rejected"):
+        match(events, spark.sql("select 1 id, 'n <' expression"))
+    with pytest.raises(SubscriptionError, match="need the column 'expression'"):
+        match(events, spark.range(1))
+
+
+def test_a_folder_without_subscriptions_matches_nothing(spark: SparkSession, folder: Path) -> None:
+    found = match(spark.range(3), Subscriptions.create(folder / "empty"), event_id="id")
+    assert found.dtypes == [("event", "bigint"), ("subscription", "string")]
+    assert found.collect() == []
+
+
+# ---------------------------------------------------------------- declared types
+
+
+@pytest.fixture(scope="module")
+def declared(spark: SparkSession, folder: Path) -> Index:
+    types = {"n": "int", "price": "float", "spot": "point", "seen": "timestamp", "unasked": "string"}
+    rows = {1: "n = 1 and price < 2", 2: "spot within box(0, 0, 1, 1) or seen is null"}
+    return indexed(spark, folder / "declared", rows, schema=types)
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ("'a' n", "attribute 'n' is declared int, found string"),
+        ("1.5d n", "attribute 'n' is declared int, found double"),
+        ("cast(1 as decimal(5,0)) n", "attribute 'n' is declared int, found decimal(5,0)"),
+        ("true price", "attribute 'price' is declared float, found boolean"),
+        ("date'2026-01-01' seen", "attribute 'seen' is declared timestamp, found date"),
+        ("'1 2' spot", "attribute 'spot' is declared point, found string"),
+        ("1 unasked", "attribute 'unasked' is declared string, found int"),
+    ],
+)
+def test_a_column_of_another_type_than_declared_is_an_error_before_anything_runs(
+    spark: SparkSession, declared: Index, columns: str, said: str
+) -> None:
+    with pytest.raises(SchemaError, match=re.escape(said)):
+        match(spark.sql(f"select raise_error('it ran') id, {columns}"), declared)
+
+
+def test_columns_that_fit_what_is_declared_are_matched(spark: SparkSession, declared: Index) -> None:
+    events = spark.sql(
+        "select cast(1 as smallint) n, cast(1.5 as decimal(5,2)) price, array(0.5d, 0.5d) spot, "
+        "timestamp_ntz'2026-01-01 00:00:00' seen, 'a' unasked, 7 undeclared"
+    )
+    assert sorted(row["subscription"] for row in match(events, declared).collect()) == [1, 2]
+    assert sorted(row["subscription"] for row in match(events.select("n"), declared).collect()) == [2]
+
+
+# ---------------------------------------------------------------- shards
+
+SHARDED = {
+    **{id: f"n = {id % 12} and m >= {id % 4}" for id in range(60)},
+    **{100 + id: "n = 5" for id in range(40)},
+    **{200 + id: f"m = {id} or s = 'a{id}'" for id in range(8)},
+    300: "n in (1, 2.5, 900)",
+    301: "n = 900",
+    302: "n is null",
+    303: "true",
+}
+
+
+@pytest.fixture(scope="module")
+def crowd(spark: SparkSession) -> DataFrame:
+    """Events three quarters of which have the value that most subscriptions ask for."""
+    value = "case when id % 4 < 3 then 5 when id % 20 = 3 then null when id % 20 = 7 then 2.5 else id % 15 end"
+    columns = ("id", f"cast({value} as decimal(6,1)) n", "id % 6 as m", "concat('a', id % 11) as s")
+    return spark.range(0, 120, 1, 3).selectExpr(*columns)
+
+
+@pytest.fixture(scope="module")
+def sharded(spark: SparkSession, folder: Path) -> Index:
+    return indexed(spark, folder / "sharded", SHARDED, shards=5)
+
+
+@pytest.fixture(scope="module")
+def crowd_matches(crowd: DataFrame) -> list[tuple[int, int]]:
+    asked = {id: parse(text) for id, text in SHARDED.items()}
+    rows = [(row["id"], row.asDict()) for row in crowd.collect()]
+    return sorted(
+        (at, id)
+        for at, event in rows
+        for id, expression in asked.items()
+        if truth(expression, {name: value for name, value in event.items() if value is not None}) is True
+    )
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_skewed_events_and_hot_shards_find_the_same_wherever_they_meet(
+    crowd: DataFrame, sharded: Index, crowd_matches: list[tuple[int, int]], strategy: str
+) -> None:
+    assert len(sharded.state().division.shards_of[5]) > 1
+    assert pairs(match(crowd, sharded, event_id="id", strategy=strategy)) == crowd_matches  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_groups_are_whole_wherever_events_meet_subscriptions(
+    crowd: DataFrame, sharded: Index, crowd_matches: list[tuple[int, int]], strategy: str
+) -> None:
+    found = match(crowd, sharded, event_id="id", how="grouped", strategy=strategy)  # type: ignore[arg-type]
+    rows = [tuple(row) for row in found.collect()]
+    assert len({event for event, _ in rows}) == len(rows)
+    assert sorted((event, id) for event, ids in rows for id in ids) == crowd_matches
+
+
+def test_copies_of_a_shard_share_its_events(
+    spark: SparkSession, crowd: DataFrame, sharded: Index, crowd_matches: list[tuple[int, int]]
+) -> None:
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "11")
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "7")
+    try:
+        planned = plan(crowd, sharded, event_id="id", strategy="grid")
+        assert max(planned.copies) > 1
+        assert pairs(planned.frame) == crowd_matches
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", before)
+        spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "50000")
+
+
+def test_the_plan_says_what_is_going_to_happen(
+    spark: SparkSession, crowd: DataFrame, sharded: Index, everything: Index, typed_index: Index
+) -> None:
+    state = sharded.state()
+    planned = plan(crowd, sharded, strategy="grid")
+    lines = str(planned).splitlines()
+    assert lines[:3] == [
+        f"{len(SHARDED)} subscriptions of version 1, 1 layers, {state.bytes:,} bytes",
+        "3 attributes travel",
+        f"5 shards, divided by 'n'; events travel to them, {sum(planned.copies)} partitions",
+    ]
+    held = [state.layers[0].parts[shard].rows for shard in range(5)]
+    for shard, line in enumerate(lines[3:8]):
+        concern = "every event" if shard == 4 else r"events with one of \d+ values"
+        held_here, copies = held[shard], planned.copies[shard]
+        assert re.fullmatch(rf"  shard {shard}: {held_here} subscriptions, {concern}, {copies} copies", line)
+    assert lines[8:] == ["  values with several shards: 5"]
+    assert str(plan(crowd, sharded)).splitlines()[2] == "5 shards, divided by 'n'; mapped by every worker"
+    assert str(plan(crowd, everything)).splitlines()[2] == "2 shards, dealt out by id; mapped by every worker"
+    assert str(plan(crowd, typed_index)).splitlines()[2] == "one shard, mapped by every worker"
+
+
+def test_the_strategy_follows_from_the_memory_of_executors(
+    crowd: DataFrame, sharded: Index, typed_index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for memory, expected in ((10**12, "local"), (1_000, "grid")):
+        monkeypatch.setattr("harken.spark.matching.executor_memory", lambda _, memory=memory: memory)
+        assert plan(crowd, sharded).strategy == expected
+        assert plan(crowd, typed_index).strategy == "local", "one shard is all there is to map"
+
+
+# ---------------------------------------------------------------- inside a task
+
+
+def test_batches_are_joined_and_numbered(
+    sharded: Index, crowd: DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever batches a task gets, it answers for each event once, in the order they came."""
+    state = sharded.state()
+    events = crowd.select("n", "m", "s").toArrow()
+    parts = Parts(sharded.path, state.layers, state.division, state.integer_ids)
+    request = Request(parts, Transport(("n", "m", "s"), (), 0), datetime.now(UTC), "pairs", True)
+    answers = []
+    for size, rows in ((1_000, 32_768), (7, 20), (1, 1)):
+        monkeypatch.setattr(tasks, "ROWS", rows)
+        batches: Iterable[pa.RecordBatch] = events.to_batches(max_chunksize=size)
+        found = pa.Table.from_batches(list(tasks.match_events(request, iter(batches))))
+        assert found.column("event").to_pylist() == sorted(found.column("event").to_pylist())
+        answers.append(sorted(zip(*found.to_pydict().values(), strict=True)))
+    assert answers[0] == answers[1] == answers[2]
+    assert len(answers[0]) > 500
+
+
+def test_a_profile_says_of_which_types_constants_are() -> None:
+    from harken.compiler import Texts, compile_texts
+
+    texts = ["a = 1 or a = 'x'", "b is null", "c within box(0, 0, 1, 1)", "a = 2.5 and d = true", "false"]
+    profile = Profile.of(compile_texts(Texts(list(range(5)), texts)).table)
+    assert {name: set(types) for name, types in profile.attributes.items()} == {
+        "a": {"int", "string", "float"},
+        "b": set(),
+        "c": {"box"},
+        "d": {"bool"},
+    }
+    assert profile.geometric("c")
+    assert not profile.geometric("a")
+    assert Profile.from_json(profile.to_json()) == profile
