@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import io
+import operator
 import re
 
 import pytest
 from rich.console import Console
 
 from harken import Engine
-from harken.demo import marketplace
+from harken.demo import crowd, marketplace, show_pipeline
 from harken.demo import show as demo
+from harken.demo.pipeline import Sizes
+from harken.errors import JavaError
+from tests.cli.running import run
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
@@ -24,6 +28,12 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 def shown(**options: object) -> str:
     screen = io.StringIO()
     demo(Console(file=screen, width=80, highlight=False, **options))  # type: ignore[arg-type]
+    return screen.getvalue()
+
+
+def shown_pipeline(sizes: Sizes) -> str:
+    screen = io.StringIO()
+    show_pipeline(Console(file=screen, width=100, highlight=False), sizes)
     return screen.getvalue()
 
 
@@ -66,3 +76,45 @@ def test_the_same_seed_makes_the_same_market() -> None:
     assert marketplace.offers(50, seed=3) == marketplace.offers(50, seed=3)
     assert list(marketplace.robots(9, seed=3)) == list(marketplace.robots(9, seed=3))
     assert marketplace.offers(50, seed=3) != marketplace.offers(50, seed=4)
+
+
+def test_the_command_shows_the_small_market_alone_if_asked_to() -> None:
+    done = run("demo", "--without-spark")
+    assert (done.status, "Summary" in done.out, "Spark" in done.out) == (0, True, False)
+
+
+@pytest.mark.usefixtures("spark")
+def test_on_spark_the_join_finds_what_harken_finds_and_is_compared_with_it() -> None:
+    text = shown_pipeline(Sizes(wishes=3_000, offers=2_000, sample=500))
+    assert "3,000 subscriptions and 2,000 offers, as Parquet" in text
+    assert re.search(r"→ \w+ \d+\n +because .*price <= \d+", text)
+    assert re.search(r"Harken is faster by +[0-9,]+ times", text)
+    assert re.search(r"same pairs found +yes, all [1-9]", text)
+
+
+def test_where_spark_cannot_be_started_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise JavaError("Spark needs Java 17", suggestion="install it")
+
+    monkeypatch.setattr("harken.spark.lifetime.temporary_session", refuse)
+    _heading, said, *rest = shown_pipeline(Sizes(1, 1, 1)).splitlines()
+    assert said == "Left out, as Spark cannot be started: Spark needs Java 17; install it"
+    assert rest == []
+
+
+def test_wishes_as_texts_mean_what_they_mean_as_columns() -> None:
+    wanted, found = crowd.wishes(2_000, seed=5), crowd.offers(300, seed=6)
+    engine = Engine()
+    engine.subscribe_many(crowd.as_subscriptions(wanted))
+    matches = engine.match_batch(found)
+    texts = set(zip(matches["event"].to_pylist(), matches["subscription"].to_pylist(), strict=True))
+    compare = {"=": operator.eq, "<=": operator.le, ">=": operator.ge}
+
+    def wished(offer: dict[str, object], wish: dict[str, object]) -> bool:
+        asked = [
+            (offer[attribute], op, wish[name]) for attribute, op, name in crowd.ASKED if wish[name] is not None
+        ]
+        return all(value is not None and compare[op](value, constant) for value, op, constant in asked)
+
+    offers, wishes = found.to_pylist(), wanted.to_pylist()
+    assert texts == {(o["id"], w["id"]) for o in offers for w in wishes if wished(o, w)} != set()

@@ -199,7 +199,7 @@ def test_an_event_that_cannot_be_read_stops_the_run(subscriptions: Path, tmp_pat
     events.write_text('{"id": 1, "price": 150}\n{"id": 2, "price": broken}\n')
     done = pipeline(subscriptions, events, tmp_path / "matches")
     assert (done.status, (tmp_path / "matches").exists(), done.err.count("\n")) == (2, False, 1)
-    assert re.match(r"error: Spark says: .*events\.jsonl; Malformed records", done.err)
+    assert re.match(r"error: Spark says: .*events\.jsonl; Malformed records.*; --on-error collect", done.err)
 
 
 def test_a_column_of_a_type_that_the_language_has_not_stops_the_run(subscriptions: Path, tmp_path: Path) -> None:
@@ -216,6 +216,7 @@ def test_a_column_of_a_type_that_the_language_has_not_stops_the_run(subscription
         (["--keep", "prize"], "error: events have no column 'prize'; did you mean 'price'?"),
         (["--shards", "0"], "error: Invalid value for --shards: a positive number or 'auto', found '0'"),
         (["--trigger", "1 second"], "error: Invalid value for --trigger: is for --stream"),
+        (["--stream"], "error: Invalid value for --events: a stream follows a folder"),
         (["--once"], "error: Invalid value for --once: is for --stream"),
         (["--rejects", "there"], "error: Invalid value for --rejects: is for --on-error collect"),
         (["--conf", "nonsense"], "error: Invalid value for --conf: like spark.executor.memory=8g"),
@@ -226,9 +227,8 @@ def test_a_column_of_a_type_that_the_language_has_not_stops_the_run(subscription
             ["--output", "sqlite:///m.db", "--grouped"],
             "error: Invalid value for --grouped: a database takes pairs",
         ),
+        (["--output", "sqlite:///m.db", "--master", "spark://h:7077"], "error: Invalid value for --subscriptions"),
         (["--output", "postgresql://h/d", "--stream"], "error: Invalid value for --checkpoint: say where"),
-        (["--stream", "--at", "2026-01-01"], "error: Invalid value for --at: a stream matches as of the time"),
-        (["--stream", "--once", "--trigger", "1 s"], "error: Invalid value for --trigger: there is nothing to"),
     ],
 )
 def test_bad_options_are_errors(
@@ -237,6 +237,14 @@ def test_bad_options_are_errors(
     done = pipeline(subscriptions, events, tmp_path / "matches", *arguments)
     assert (done.status, done.out, (tmp_path / "matches").exists()) == (2, "", False)
     assert done.err.startswith(said), done.err
+
+
+def test_without_pyspark_the_error_names_the_extra(
+    subscriptions: Path, events: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    done = pipeline(subscriptions, events, tmp_path / "matches")
+    assert (done.status, done.err) == (2, "error: Spark needs the extra 'spark'; pip install 'harken[spark]'\n")
 
 
 def test_what_is_there_is_not_overwritten(subscriptions: Path, events: Path, tmp_path: Path) -> None:
@@ -345,6 +353,25 @@ def test_a_stream_that_fails_says_why_in_one_line(subscriptions: Path, tmp_path:
         "error: attribute 'price': array<bigint> is not a type of the language\n",
     )
     assert list(out.glob("batch=*")) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--at", "2026-01-01"], "error: Invalid value for --at: a stream matches as of the time of each batch"),
+        (["--once", "--trigger", "1 second"], "error: Invalid value for --trigger: there is nothing to wait for"),
+        (["--trigger", "soon"], "error: Spark says: Error parsing 'soon' to interval"),
+    ],
+)
+def test_bad_options_of_a_stream_are_errors(
+    subscriptions: Path, events: Path, tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    incoming = tmp_path / "incoming"
+    incoming.mkdir()
+    events.rename(incoming / events.name)
+    done = pipeline(subscriptions, incoming, tmp_path / "matches", "--stream", *arguments)
+    assert (done.status, done.out, (tmp_path / "matches").exists()) == (2, "", False)
+    assert done.err.startswith(said), done.err
 
 
 def test_a_stream_needs_to_know_its_columns(subscriptions: Path, tmp_path: Path) -> None:

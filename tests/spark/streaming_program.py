@@ -1,8 +1,9 @@
-"""A stream in a process of its own, made to be killed: `python streaming_program.py FOLDER`.
+"""A stream in a process of its own, made to be killed: `python streaming_program.py FOLDER [JAVA OPTION ...]`.
 
-It waits for a line on its input, and then matches the events in a folder, one file after the other, until there are
-no more. Subscriptions change after certain batches, and only then, so what comes out is the same however often it
-is killed and started again.
+It waits for a line on its input, and then matches events, a file per batch, until there are no more. All that can
+make a difference depends on the batch alone. Subscriptions change after certain batches. And the file for a batch
+is there only after the batch before it: of several files Spark may take two for one batch, if it is killed between
+what its source and what it itself writes down.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import json
 import os
 import random
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,17 +24,13 @@ from harken.spark import DatabaseSink, EventValidity, Subscriptions, TableSink, 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-BATCHES = 30
+BATCHES = 18
 EVENTS = 6
-LASTS = timedelta(minutes=4)
-"""How long events hold, which come at a batch per minute."""
 START = datetime(2026, 3, 1, tzinfo=UTC)
-SETTINGS = {
-    "spark.driver.memory": "512m",
-    # Quick to start, since it will not live long.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto",
-    "spark.sql.shuffle.partitions": "1",
-}
+PACE = timedelta(minutes=1)
+"""From one batch to the next, by the times of their events."""
+VALIDITY = EventValidity(lasts=4 * PACE, event_time="t", delay=PACE / 2)
+QUICK_TO_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xlog:disable", "-Xlog:all=error:stderr")
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,13 @@ class Layout:
 
     @property
     def events(self) -> Path:
+        """The folder that the stream reads."""
         return self.folder / "events"
+
+    @property
+    def to_come(self) -> Path:
+        """Where events are that have not come yet."""
+        return self.folder / "to come"
 
     @property
     def subscriptions(self) -> Path:
@@ -64,65 +69,72 @@ class Layout:
 def prepare(layout: Layout) -> None:
     """Events, and the subscriptions there are at first: the same in every folder."""
     layout.events.mkdir(parents=True)
+    layout.to_come.mkdir()
     chance = random.Random("events")
     for batch in range(BATCHES):
         rows = [
             {
                 "id": 100 * batch + number,
                 "x": chance.randrange(20),
-                "t": (START + timedelta(minutes=batch, seconds=chance.randrange(90))).isoformat(),
+                "t": (START + batch * PACE + chance.random() * PACE).isoformat(),
             }
             for number in range(EVENTS)
         ]
-        file = layout.events / f"{batch}.json"
-        file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-        os.utime(file, (1_700_000_000 + batch,) * 2)  # Spark takes them in this order
+        text = "".join(f"{json.dumps(row)}\n" for row in rows)
+        (layout.to_come / f"{batch}.json").write_text(text, encoding="utf-8")
+    release(layout, 0)
     Subscriptions.create(layout.subscriptions).append([(id, f"x = {id}") for id in range(20)])
 
 
-def change(subscriptions: Subscriptions) -> None:
-    """Make the next version, which depends on the number of the one before only."""
-    version = subscriptions.version
-    if version % 3 == 0:
-        subscriptions.delete([version % 20], missing_ok=True)
-    else:
-        subscriptions.upsert([(version % 20, f"x > {version % 7 + 12}"), (100 + version, f"x < {version % 5}")])
+def release(layout: Layout, batch: int) -> None:
+    """Let the events of a batch come, if they have not."""
+    with suppress(FileExistsError, FileNotFoundError):
+        os.link(layout.to_come / f"{batch}.json", layout.events / f"{batch}.json")
 
 
-@dataclass(frozen=True)
 class Changing:
-    """Two sinks, and a change of subscriptions after every other batch; none after the last ones."""
+    """Two sinks; and after each batch the next one comes, after every other one with new subscriptions."""
 
-    table: TableSink
-    database: DatabaseSink
-    subscriptions: Subscriptions
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._table = TableSink(layout.table)
+        self._database = DatabaseSink(f"sqlite:///{layout.database}")
+        self._subscriptions = Subscriptions(layout.subscriptions)
 
     def write(self, batch: int, matches: DataFrame) -> None:
-        self.table.write(batch, matches)
-        self.database.write(batch, matches)
-        while self.subscriptions.version < 1 + min(batch + 1, BATCHES - 4) // 2:
-            change(self.subscriptions)
+        self._table.write(batch, matches)
+        self._database.write(batch, matches)
+        while self._subscriptions.version < 1 + min(batch + 1, BATCHES - 1) // 2:
+            self._change(self._subscriptions.version)
+        release(self._layout, batch + 1)
+
+    def _change(self, version: int) -> None:
+        """Make the version after this one. Nobody else does, so there will be one of its number once."""
+        if version % 3 == 0:
+            self._subscriptions.delete([version, version + 1])
+        else:
+            self._subscriptions.upsert([(version, f"x > {version + 5}"), (100 + version, f"x < {version}")])
 
 
-def run(layout: Layout) -> None:
+def run(layout: Layout, java_options: Sequence[str] = ()) -> None:
     """Match all there is."""
-    scratch = {"spark.local.dir": str(layout.folder / "scratch")}
-    spark = local_session("local[2]", settings={**SETTINGS, **scratch})
-    reader = spark.readStream.schema("id bigint, x bigint, t timestamp").option("maxFilesPerTrigger", 1)
+    settings = {
+        "spark.driver.memory": "512m",
+        "spark.driver.extraJavaOptions": " ".join([*QUICK_TO_START, *java_options]),
+        "spark.local.dir": str(layout.folder / "scratch"),
+        "spark.sql.shuffle.partitions": "1",
+    }
+    spark = local_session("local[2]", settings=settings)
+    events = spark.readStream.schema("id bigint, x bigint, t timestamp").json(str(layout.events))
     if not sys.stdin.readline():
         return
     subscriptions = Subscriptions(layout.subscriptions)
     query = match_stream(
-        reader.json(str(layout.events)),
-        subscriptions,
-        Changing(TableSink(layout.table), DatabaseSink(f"sqlite:///{layout.database}"), subscriptions),
-        checkpoint=layout.checkpoint,
-        event_id="id",
-        validity=EventValidity(lasts=LASTS, event_time="t", delay=timedelta(seconds=30)),
-        available_now=True,
+        events, subscriptions, Changing(layout), checkpoint=layout.checkpoint, event_id="id", validity=VALIDITY
     )
-    query.awaitTermination()
+    query.processAllAvailable()
+    query.stop()
 
 
 if __name__ == "__main__":
-    run(Layout(Path(sys.argv[1])))
+    run(Layout(Path(sys.argv[1])), sys.argv[2:])

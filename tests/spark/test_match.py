@@ -232,6 +232,8 @@ def shapes(spark: SparkSession, folder: Path) -> Index:
         3: "area contains point(3.5, 3.5)",
         4: "spot = point(5, 5)",
         5: "spot is null",
+        6: "path is not null",
+        7: "line = 1",
     }
     return indexed(spark, folder / "shapes", rows)
 
@@ -244,10 +246,18 @@ def test_arrays_of_numbers_are_points_and_boxes(spark: SparkSession, shapes: Ind
         (3, [5.0, 5.0], [3.0, 3.0, 4.0, 4.0]),
         (4, None, [1.0, 1.0, 5.0, 5.0]),
     ]
-    events = spark.createDataFrame(rows, f"id int, spot array<{number}>, area array<{number}>").repartition(1)
+    columns = f"id int, spot array<{number}>, area array<{number}>"
+    events = spark.createDataFrame(rows, columns).selectExpr("*", "area as path").repartition(1)
     strategy = "local" if number == "double" else "grid"
     found = match(events, shapes, event_id="id", strategy=strategy)
-    assert pairs(found) == [(1, 1), (1, 2), (2, 5), (3, 3), (3, 4), (4, 2), (4, 3), (4, 5)]
+    assert pairs(found) == [(1, 1), (1, 2), (1, 6), (2, 5), (3, 3), (3, 4), (3, 6), (4, 2), (4, 3), (4, 5), (4, 6)]
+
+
+def test_arrays_of_numbers_of_which_no_shape_is_asked_are_no_type_of_the_language(
+    spark: SparkSession, shapes: Index
+) -> None:
+    with pytest.raises(EventError, match="attribute 'line': array<double> is not a type of the language"):
+        match(spark.sql("select array(1d, 2d) line"), shapes)
 
 
 def test_shapes_that_are_all_missing_are_missing(spark: SparkSession, shapes: Index) -> None:
@@ -611,6 +621,5 @@ def test_a_profile_says_of_which_types_constants_are() -> None:
         "c": {"box"},
         "d": {"bool"},
     }
-    assert profile.geometric("c")
-    assert not profile.geometric("a")
+    assert [profile.geometric(name) for name in "abcd"] == [False, True, True, False]
     assert Profile.from_json(profile.to_json()) == profile

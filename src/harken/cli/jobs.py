@@ -165,10 +165,12 @@ def run_stream(spark: SparkSession, job: Job, stages: Stages, work: Path) -> Out
     with stages.spark_stage("read", "looking at the events", spark):
         events = _event_files(job).follow(spark, collect=job.collect)
         job = replace(job, event_id=_event_id(job, events))
-    loaded, _ = _prepared(spark, job, stages, work)
+    loaded, index = _prepared(spark, job, stages, work)
     if job.collect:
         events = sorted_out(events)
-    outcome = Outcome(refused=len(loaded.refused), plan=f"subscriptions from version {loaded.store.version} on")
+    state = index.state()
+    plan = f"subscriptions from version {state.covers} on, {state.bytes:,} bytes in {state.division.shards} shards"
+    outcome = Outcome(refused=len(loaded.refused), plan=plan)
     queries: list[StreamingQuery] = []
     try:
         if job.rejects is not None:

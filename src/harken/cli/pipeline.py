@@ -128,20 +128,37 @@ def pipeline(
 
 def _run(job: Job, stages: Stages, master: str, settings: dict[str, str]) -> Outcome:
     from harken.cli.jobs import run_once, run_stream
+    from harken.cli.loading import is_store
     from harken.spark.failures import retold
     from harken.spark.lifetime import temporary_session
     from harken.spark.session import cores_of
 
     cores = cores_of(master)
+    if cores is None and job.database and not is_store(job.subscriptions):
+        said = "a cluster needs subscriptions in a folder that it reaches, as there is no folder for the output"
+        raise typer.BadParameter(said, param_hint="--subscriptions")
     if cores is not None:
         settings = {"spark.sql.files.minPartitionNum": str(_SPLITS_PER_CORE * cores), **settings}
-    with ExitStack() as stack:
+    with retold(), ExitStack() as stack:
         work = stack.enter_context(_work_folder(job, local=cores is not None))
         with stages.stage("Spark", "starting Spark"):
             spark = stack.enter_context(temporary_session(master, settings=settings))
-        with retold():
-            run = run_once if job.checkpoint is None else run_stream
+        run = run_once if job.checkpoint is None else run_stream
+        with _hinting(job), retold():
             return run(spark, job, stages, work / "subscriptions")
+
+
+@contextmanager
+def _hinting(job: Job) -> Iterator[None]:
+    """Where a bad record ends a run, say how to go on without it."""
+    from harken.errors import TaskError
+
+    try:
+        yield
+    except TaskError as error:
+        if job.collect or "Malformed records" not in error.message:
+            raise
+        raise TaskError(error.message, suggestion="--on-error collect leaves bad records out") from error
 
 
 @contextmanager
@@ -166,7 +183,14 @@ def _check(job: Job) -> None:
         raise OutputExistsError(job.output)
     if job.rejects is not None:
         _check_rejects(job)
-    if job.checkpoint is not None and job.at is not None:
+    if job.checkpoint is not None:
+        _check_stream(job)
+
+
+def _check_stream(job: Job) -> None:
+    if os.path.isfile(job.events.path):
+        raise typer.BadParameter("a stream follows a folder", param_hint="--events")
+    if job.at is not None:
         raise typer.BadParameter("a stream matches as of the time of each batch", param_hint="--at")
     if job.once and job.trigger:
         raise typer.BadParameter("there is nothing to wait for with --once", param_hint="--trigger")

@@ -147,7 +147,7 @@ def wishes(count: int, seed: int) -> pa.Table:
     )
 
 
-CONDITIONS_ON = (
+ASKED = (
     ("kind", "=", "kind"),
     ("maker", "=", "maker"),
     ("model", "=", "model"),
@@ -167,16 +167,14 @@ CONDITIONS_ON = (
 
 def as_subscriptions(wanted: pa.Table) -> pa.Table:
     """Wishes as people write them: `id`, `owner` and `expression`."""
-    parts = [_part(attribute, operator, wanted.column(name)) for attribute, operator, name in CONDITIONS_ON]
+    parts = [_part(attribute, operator, wanted.column(name)) for attribute, operator, name in ASKED]
     expression = pc.binary_join_element_wise(*parts, " AND ", null_handling="skip")
     return pa.table({"id": wanted.column("id"), "owner": wanted.column("owner"), "expression": expression})
 
 
 def as_join_condition() -> str:
     """The same in SQL, with an offer `o` and a wish `w`: a condition that a wish has not is no condition."""
-    return " AND ".join(
-        f"(w.{name} IS NULL OR o.{attribute} {op} w.{name})" for attribute, op, name in CONDITIONS_ON
-    )
+    return " AND ".join(f"(w.{name} IS NULL OR o.{attribute} {op} w.{name})" for attribute, op, name in ASKED)
 
 
 def described(offer: dict[str, Any]) -> str:

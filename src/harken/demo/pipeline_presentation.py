@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
@@ -49,7 +50,7 @@ def _run(console: Console, market: Market, master: str) -> None:
     with console.status("starting Spark") as status, temporary_session(master) as spark:
         console.print(
             f"{sizes.wishes:,} subscriptions and {sizes.offers:,} offers, "
-            f"as Parquet; Spark on {spark.sparkContext.defaultParallelism} cores of this machine.\n",
+            f"as Parquet; Spark on {spark.sparkContext.defaultParallelism} cores.\n",
             style="dim",
         )
         status.update("making up a market")
@@ -63,7 +64,7 @@ def _run(console: Console, market: Market, master: str) -> None:
 def _show_heard(console: Console, market: Market) -> None:
     for heard in market.heard(HEARD):
         console.print(Text.assemble(heard.offer, (" → ", "dim"), (heard.owner, "green")))
-        console.print(Text(f"  because {heard.because}", style="dim"))
+        console.print(Padding(Text(f"because {heard.because}", style="dim"), (0, 0, 0, 4)))
     console.print(f"… and so on, {market.matches:,} times.\n", style="dim")
 
 

@@ -19,13 +19,18 @@ _STATE = re.compile(r"\s*SQLSTATE: \w+\s*$")
 _SPARKS = ("pyspark.", "py4j.")
 
 
+def is_sparks(error: BaseException) -> bool:
+    """Whether an error came out of Spark."""
+    return type(error).__module__.startswith(_SPARKS)
+
+
 def said(error: BaseException) -> str | None:
     """What an error that came out of Spark is about; None if it is not Spark's, or says nothing of use.
 
     An error of Harken's that a task raised comes first, in its own words; then Spark's error conditions, from the
     outermost, which names the file, to the cause.
     """
-    if not type(error).__module__.startswith(_SPARKS):
+    if not is_sparks(error):
         return None
     text = str(error)
     # The last one: where errors were chained, the earlier are what it was made of.

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
-from harken.errors import HarkenError, MissingExtraError
+from harken.errors import MissingExtraError
+from harken.spark.failures import is_sparks
 from harken.spark.session import local_session
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def temporary_session(
 
     If this process has a session already, that one is lent, and left as it is. Java and Python workers would write
     to the terminal, in the middle of whatever is shown there; so what they say goes to a file, and its end is
-    printed if the block fails with an error that is not Harken's. Raises what `local_session` raises.
+    printed if the block fails with an error of Spark's. Raises what `local_session` raises.
     """
     try:
         from pyspark.sql import SparkSession
@@ -50,10 +51,9 @@ def temporary_session(
                     yield session
                 finally:
                     _end(session)
-        except (HarkenError, KeyboardInterrupt, GeneratorExit):
-            raise
-        except BaseException:
-            _show_end(log)
+        except Exception as error:
+            if is_sparks(error):
+                _show_end(log)
             raise
 
 

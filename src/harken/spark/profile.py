@@ -45,8 +45,9 @@ class Profile:
         return Profile({name: mine.get(name, nothing) | theirs.get(name, nothing) for name in {**mine, **theirs}})
 
     def geometric(self, attribute: str) -> bool:
-        """Whether points or boxes are asked for."""
-        return bool(self.attributes.get(attribute, frozenset()) & _GEOMETRIC)
+        """Whether values may be points or boxes: such are asked for, or only whether there is a value at all."""
+        asked = self.attributes.get(attribute, frozenset())
+        return not asked or bool(asked & _GEOMETRIC)
 
 
 def _types_asked(predicates: pa.StructArray) -> dict[str, frozenset[str]]:
