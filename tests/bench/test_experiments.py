@@ -11,7 +11,12 @@ from harken.bench import report
 from harken.bench.experiments import experiments, load
 from harken.bench.measuring import Bench
 
-PLOTTED = {name for name in experiments() if name.startswith("fabret")} | {"single-event", "soak", "updates"}
+PLOTTED = {name for name in experiments() if name.startswith("fabret")} | {
+    "single-event",
+    "soak",
+    "spark-stream",
+    "updates",
+}
 
 FOUND = {
     "compile": {"one shape", "all distinct", "one shape / all distinct"},
@@ -38,6 +43,14 @@ FOUND = {
     "ranges": {"dynamic, 10,000 subscriptions", "dynamic / scan with early exit", "dynamic / scan by columns"},
     "single-event": {"median", "99th percentile"},
     "soak": {"operations", "match", "match_columns", "save_and_load"},
+    "spark-compile": {"1 cores", "2 cores", "two cores / one core"},
+    "spark-join": {
+        "Harken, 2,000 subscriptions",
+        "Harken / plain join at 2,000",
+        "Harken / join with keys at 2,000",
+    },
+    "spark-scale": {"matching", "counting rows", "worker ready after", "matching / counting rows"},
+    "spark-stream": {"batch, median", "batch that met the changes first"},
     "updates": {"batches in", "batches out", "one text subscribed, beyond parsing", "one unsubscribed"},
     "yardstick": {"prefetched", "dependent", "prefetched / dependent"},
 }

@@ -317,6 +317,13 @@ def test_a_stream_goes_on_with_new_files_only(subscriptions: Path, events: Path,
     assert pairs(out) == [*MATCHES, ("e4", "ann"), ("e4", "bob")]
     third = pipeline(subscriptions, incoming, out, "--stream", "--once")
     assert (third.status, "0 events in 0 batches, 0 matches" in third.err) == (0, True)
+    # As if the last batch had been written, and the process killed before Spark took note.
+    for name in ("1", ".1.crc"):
+        (tmp_path / "matches.checkpoint" / "spark" / "commits" / name).unlink()
+    again = pipeline(subscriptions, incoming, out, "--stream", "--once")
+    assert again.status == 0, again.err
+    assert "1 events in 1 batches, 2 matches" in again.err
+    assert len(pairs(out)) == 5
     other = pipeline(subscriptions, incoming, out, "--stream", "--once", "--checkpoint", tmp_path / "other")
     assert (other.status, f"error: {out} exists" in other.err) == (2, True)
 
@@ -413,6 +420,15 @@ def test_an_error_in_a_task_is_one_line_and_leaves_nothing(subscriptions: Path, 
     assert list(folder.iterdir()) == []
 
 
+def test_where_java_does_not_start_its_reason_is_shown(subscriptions: Path, events: Path, tmp_path: Path) -> None:
+    more = ("--conf", "spark.driver.memory=plenty")
+    process = apart("-s", subscriptions, "-e", events, "-o", "matches", *more, folder=tmp_path)
+    out, err = process.communicate(timeout=300)
+    assert (process.returncode, out) == (2, "")
+    assert "Invalid maximum heap size: -Xmxplenty" in err
+    assert err.endswith("error: Spark says: Java gateway process exited before sending its port number\n")
+
+
 def test_an_interrupted_stream_tells_what_it_did_and_leaves_no_process(
     subscriptions: Path, events: Path, tmp_path: Path
 ) -> None:
@@ -421,9 +437,10 @@ def test_an_interrupted_stream_tells_what_it_did_and_leaves_no_process(
     (incoming / "1.jsonl").write_text(events.read_text())
     process = apart("-s", subscriptions, "-e", incoming, "-o", out, "--stream", folder=tmp_path)
     deadline = time.monotonic() + 300
-    while not (out / "batch=0").exists() and process.poll() is None and time.monotonic() < deadline:
+    done = tmp_path / "matches.checkpoint" / "spark" / "commits" / "0"
+    while not done.exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.1)
-    time.sleep(3)  # until its count is known
+    time.sleep(1)  # Spark reports a batch just after it has noted its end
     # As a terminal does it: to all of its processes.
     os.killpg(process.pid, signal.SIGINT)
     said, err = process.communicate(timeout=120)

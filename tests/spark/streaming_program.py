@@ -1,9 +1,10 @@
 """A stream in a process of its own, made to be killed: `python streaming_program.py FOLDER [JAVA OPTION ...]`.
 
-It waits for a line on its input, and then matches events, a file per batch, until there are no more. All that can
-make a difference depends on the batch alone. Subscriptions change after certain batches. And the file for a batch
-is there only after the batch before it: of several files Spark may take two for one batch, if it is killed between
-what its source and what it itself writes down.
+It waits for a line on its input, and then matches events, a file per batch, until there are no more; on its output
+it says what it is about to do, and what it has done. All that can make a difference depends on the batch alone.
+Subscriptions change after certain batches. And the file for a batch is there only after the batch before it: of
+several files Spark may take two for one batch, if it is killed between what its source and what it itself writes
+down.
 """
 
 from __future__ import annotations
@@ -12,17 +13,23 @@ import json
 import os
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from harken.spark import DatabaseSink, EventValidity, Subscriptions, TableSink, local_session, match_stream
+from harken.spark.lasting import LastingEvents
+from harken.spark.ledger import Ledger
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 BATCHES = 18
 EVENTS = 6
@@ -30,6 +37,15 @@ START = datetime(2026, 3, 1, tzinfo=UTC)
 PACE = timedelta(minutes=1)
 """From one batch to the next, by the times of their events."""
 VALIDITY = EventValidity(lasts=4 * PACE, event_time="t", delay=PACE / 2)
+STEPS = (
+    (Ledger, "decide"),
+    (TableSink, "write"),
+    (DatabaseSink, "write"),
+    (LastingEvents, "keep"),
+    (LastingEvents, "expire"),
+)
+"""Of a batch, in order. Spark has planned it before, and notes after the last of them that it is done."""
+
 QUICK_TO_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xlog:disable", "-Xlog:all=error:stderr")
 
 
@@ -116,6 +132,19 @@ class Changing:
             self._subscriptions.upsert([(version, f"x > {version + 5}"), (100 + version, f"x < {version}")])
 
 
+def telling(step: str, function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """A function that says when it begins and when it has ended."""
+
+    @wraps(function)
+    def told(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+        print(f"{step} begins", flush=True)
+        result = function(*args, **kwargs)
+        print(f"{step} ends", flush=True)
+        return result
+
+    return told
+
+
 def run(layout: Layout, java_options: Sequence[str] = ()) -> None:
     """Match all there is."""
     settings = {
@@ -128,6 +157,8 @@ def run(layout: Layout, java_options: Sequence[str] = ()) -> None:
     events = spark.readStream.schema("id bigint, x bigint, t timestamp").json(str(layout.events))
     if not sys.stdin.readline():
         return
+    for owner, name in STEPS:
+        setattr(owner, name, telling(f"{owner.__name__}.{name}", getattr(owner, name)))
     subscriptions = Subscriptions(layout.subscriptions)
     query = match_stream(
         events, subscriptions, Changing(layout), checkpoint=layout.checkpoint, event_id="id", validity=VALIDITY

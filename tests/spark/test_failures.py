@@ -32,6 +32,8 @@ Caused by: org.apache.spark.SparkException: [MALFORMED_RECORD_IN_PARSING.WITHOUT
 Parse Mode: FAILFAST. To process malformed records as null result, try setting the option 'mode' as 'PERMISSIVE'.  SQLSTATE: 22023
 \tat org.apache.spark.sql.errors.QueryExecutionErrors$.malformed(QueryExecutionErrors.scala:1528)
 Caused by: org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///e.csv.  SQLSTATE: KD001
+Caused by: org.apache.spark.sql.catalyst.util.BadRecordException: java.lang.NumberFormatException: For input string: "abc"
+\t... 18 more
 """  # noqa: E501  # as Spark writes it
 
 
@@ -42,7 +44,7 @@ def test_an_error_of_a_task_is_told_in_its_own_words() -> None:
 def test_conditions_of_spark_are_told_from_the_outermost_to_the_cause() -> None:
     assert said(PySparkException(NESTED)) == (
         "Spark says: Encountered error while reading file file:///e.csv; "
-        "Malformed records are detected in record parsing: [2,null]"
+        'Malformed records are detected in record parsing: [2,null]; For input string: "abc"'
     )
 
 

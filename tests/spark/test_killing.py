@@ -9,9 +9,10 @@ import sqlite3
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -19,7 +20,7 @@ import pytest
 
 from harken.spark.ledger import Ledger
 from tests.spark import streaming_program
-from tests.spark.streaming_program import BATCHES, Layout, prepare
+from tests.spark.streaming_program import BATCHES, STEPS, Layout, prepare
 
 KILLS = 10
 """How often a batch must have been cut short."""
@@ -27,55 +28,23 @@ MOST_LIVES = 20
 PATIENCE = 600
 """Seconds that one life may take, however busy the machine is."""
 
-STAGES = ("planned", "decided", "staged", "written", "kept", "committed")
-"""How far a batch can be, by what it has left in the folders."""
-
-Rows = list[tuple[object, ...]]
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a stream is: its latest batch, and the stage of that."""
-
-    batch: int
-    stage: str
-
-    @classmethod
-    def of(cls, layout: Layout) -> Progress | None:
-        """None before the first batch."""
-        batch = max(_numbers(layout.checkpoint / "spark" / "offsets"), default=None)
-        if batch is None:
-            return None
-        marks: dict[str, Callable[[], bool]] = {
-            "committed": lambda: (layout.checkpoint / "spark" / "commits" / str(batch)).exists(),
-            "kept": lambda: (layout.checkpoint / "harken" / "events" / f"batch={batch}").exists(),
-            "written": lambda: (layout.table / f"batch={batch}").exists(),
-            "staged": lambda: any((layout.table / ".staging").glob(f"{batch}-*")),
-            "decided": lambda: Ledger(layout.checkpoint / "harken" / "ledger").entry(batch) is not None,
-        }
-        return cls(batch, next((stage for stage, reached in marks.items() if reached()), "planned"))
-
-    def beyond(self, batch: int, stage: str) -> bool:
-        """Whether this stage of this batch is reached."""
-        return (self.batch, STAGES.index(self.stage)) >= (batch, STAGES.index(stage))
-
-
-def _numbers(folder: Path) -> list[int]:
-    return [int(path.name) for path in folder.glob("[0-9]*") if path.name.isdigit()]
+POINTS = tuple(f"{owner.__name__}.{name} {when}" for owner, name in STEPS for when in ("begins", "ends"))
+"""What a program says in the course of a batch."""
 
 
 class Life:
     """One process of the program, in a session of its own so that all it starts can be found."""
 
     def __init__(self, layout: Layout, *java_options: str) -> None:
-        self.layout = layout
-        self.log = layout.folder / "log.txt"
-        with open(self.log, "ab") as log:
+        self._over = False
+        self._output = layout.folder / f"{uuid.uuid4().hex}.out"
+        self._errors = self._output.with_suffix(".err")
+        with open(self._output, "wb") as output, open(self._errors, "wb") as errors:
             self._process = subprocess.Popen(
                 [sys.executable, streaming_program.__file__, str(layout.folder), *java_options],
                 stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
+                stdout=output,
+                stderr=errors,
                 start_new_session=True,
             )
 
@@ -90,37 +59,46 @@ class Life:
         self._process.wait(PATIENCE)
         self._healthy()
         deadline = time.monotonic() + 60
-        while self._members() and time.monotonic() < deadline:
+        while self._members():
+            assert time.monotonic() < deadline, "not all of its processes end"
             time.sleep(0.05)
+        self._over = True
 
-    def reaches(self, batch: int, stage: str) -> bool:
-        """Wait until a stage of a batch is reached; False if all was done before."""
+    def said(self) -> list[str]:
+        """At which points of batches it has been."""
+        return [line for line in self._output.read_text(encoding="utf-8").splitlines() if line in POINTS]
+
+    def reaches(self, point: str, times: int) -> bool:
+        """Wait until it is at a point for the second time, say; False if all is done before."""
         deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
-            progress = Progress.of(self.layout)
-            if progress is not None and progress.beyond(batch, stage):
-                return True
+        while self.said().count(point) < times:
             if self._process.poll() is not None:
                 self._healthy()
                 return False
-            time.sleep(0.003)
-        raise AssertionError(f"batch {batch} was not {stage} in time:\n{self._said()}")
+            assert time.monotonic() < deadline, f"it takes too long:\n{self._complaints()}"
+            time.sleep(0.005)
+        return True
 
     def kill(self) -> None:
         """End it at once, with Java and the workers; afterwards nothing of it runs."""
-        with suppress(ProcessLookupError):
+        if self._over:  # its number may be that of others by now
+            return
+        if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
         deadline = time.monotonic() + 60
         while running := self._members():
             for process in running:
                 with suppress(ProcessLookupError):
                     os.kill(process, signal.SIGKILL)
-            self._process.poll()
             assert time.monotonic() < deadline, f"{running} do not end"
             time.sleep(0.01)
         self._process.wait(60)
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+        self._over = True
+
+    def close(self) -> None:
+        """Let go of its input."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
 
     def _members(self) -> list[int]:
         """All processes of its session that are alive; workers have a group of their own in it."""
@@ -133,10 +111,10 @@ class Life:
         return members
 
     def _healthy(self) -> None:
-        assert self._process.returncode == 0, f"the program failed:\n{self._said()}"
+        assert self._process.returncode == 0, f"the program failed:\n{self._complaints()}"
 
-    def _said(self) -> str:
-        return self.log.read_text(encoding="utf-8", errors="replace")[-5_000:]
+    def _complaints(self) -> str:
+        return self._errors.read_text(encoding="utf-8", errors="replace")[-5_000:]
 
 
 @pytest.fixture
@@ -151,14 +129,25 @@ def begin() -> Iterator[Callable[..., Life]]:
     yield begun
     for life in lives:
         life.kill()
+        life.close()
 
 
-def table(layout: Layout) -> Rows:
+def unfinished(layout: Layout) -> bool:
+    """Whether Spark has begun a batch that it has not done."""
+    begun, done = (_numbers(layout.checkpoint / "spark" / folder) for folder in ("offsets", "commits"))
+    return max(begun, default=-1) > max(done, default=-1)
+
+
+def _numbers(folder: Path) -> list[int]:
+    return [int(path.name) for path in folder.glob("*") if path.name.isdigit()]
+
+
+def table(layout: Layout) -> list[tuple[int, int, int]]:
     rows = pq.read_table(layout.table).to_pylist()
     return sorted((row["batch"], row["event"], row["subscription"]) for row in rows)
 
 
-def database(layout: Layout) -> tuple[Rows, Rows]:
+def database(layout: Layout) -> tuple[list[object], list[object]]:
     """The pairs, and the notes of batches."""
     with closing(sqlite3.connect(layout.database)) as connection:
         pairs = connection.execute("select batch, event, subscription from notifications").fetchall()
@@ -166,7 +155,7 @@ def database(layout: Layout) -> tuple[Rows, Rows]:
     return sorted(pairs), sorted(notes)
 
 
-def decisions(layout: Layout) -> Rows:
+def decisions(layout: Layout) -> list[tuple[int, int, int, datetime]]:
     entries = Ledger(layout.checkpoint / "harken" / "ledger").entries()
     return [(entry.batch, entry.before, entry.version, entry.clock) for entry in entries]
 
@@ -180,42 +169,37 @@ def prepared(folder: Path) -> Layout:
 def test_a_stream_that_is_killed_again_and_again_ends_with_the_matches_of_an_undisturbed_one(
     tmp_path: Path, begin: Callable[..., Life]
 ) -> None:
-    T0 = time.monotonic()
     calm, killed = prepared(tmp_path / "calm"), prepared(tmp_path / "killed")
     classes = tmp_path / "classes.jsa"
     undisturbed = begin(calm, f"-XX:ArchiveClassesAtExit={classes}")
     undisturbed.go()
     undisturbed.finish()
-    print(f"{time.monotonic() - T0:.1f} {classes.exists()}")
 
     # What Java has loaded once it starts with twice as fast; and while one life is lived, the next one gets ready.
     ready = f"-XX:SharedArchiveFile={classes}"
     chance = random.Random("kills")
     cut_short: list[str] = []
     life, following = begin(killed, ready), begin(killed, ready)
-    for stage in chance.sample(STAGES * 4, MOST_LIVES):
+    for point in chance.sample(POINTS * 2, MOST_LIVES):
         life.go()
-        done = max(_numbers(killed.checkpoint / "spark" / "commits"), default=-1)
-        if not life.reaches(done + chance.choice([1, 1, 2]), stage):
+        if not life.reaches(point, times=chance.choice([1, 1, 2])):
             break
         time.sleep(chance.choice([0.0, 0.1, 0.8]) * chance.random())
         life.kill()
-        at = Progress.of(killed)
-        assert at is not None
-        print(f"{time.monotonic() - T0:.1f} wanted {stage}, found {at}")
-        if at.stage != "committed":
-            cut_short.append(at.stage)
+        if unfinished(killed):
+            cut_short.append(life.said()[-1])
         if len(cut_short) >= KILLS:
             break
         life, following = following, begin(killed, ready)
     following.go()
     following.finish()
-    print(f"{time.monotonic() - T0:.1f}")
 
+    written = POINTS.index("TableSink.write ends")
     assert len(cut_short) >= KILLS
-    assert {"written", "kept"} & set(cut_short), "some were cut short after the matches were there"
-    assert {"planned", "decided", "staged"} & set(cut_short), "and some before"
+    assert any(POINTS.index(point) < written for point in cut_short), "some before the matches were there"
+    assert any(POINTS.index(point) >= written for point in cut_short), "and some after"
     assert [batch for batch, *_ in decisions(calm)] == list(range(BATCHES))
+    assert any(event // 100 < batch for batch, event, _ in table(calm)), "some events met later subscriptions"
     assert decisions(killed) == decisions(calm)
     assert table(killed) == table(calm)
     assert database(killed) == database(calm)

@@ -1,4 +1,4 @@
-"""What `harken pipeline` has Spark do, stage by stage: once, or as events come in."""
+"""What `harken pipeline` has Spark do, stage by stage, with the events that are there."""
 
 from __future__ import annotations
 
@@ -6,29 +6,23 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from harken.cli.loading import Loaded, Refused, is_store, load
 from harken.cli.stages import Stages
-from harken.errors import OutputExistsError, SinkError, SubscriptionError
+from harken.errors import SinkError, SubscriptionError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
     from harken import Schema
-    from harken.spark import Index, Plan, Sink, Subscriptions
+    from harken.spark import Index, Plan, Subscriptions
     from harken.spark.sources import EventFiles
 
-POLL = 0.5
-"""Seconds between two looks at a stream."""
-
 _REFUSED = "place string, id string, expression string, reason string, line int, column int"
-_COUNTED = "harken"
-"""The name under which a stream tells how many events it has seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +76,9 @@ def run_once(spark: SparkSession, job: Job, stages: Stages, work: Path) -> Outco
     from harken.spark.sources import sorted_out
 
     with stages.spark_stage("read", "looking at the events", spark):
-        events = _event_files(job).read(spark, collect=job.collect)
-        job = replace(job, event_id=_event_id(job, events))
-    loaded, index = _prepared(spark, job, stages, work)
+        events = event_files(job).read(spark, collect=job.collect)
+        job = replace(job, event_id=named_by(job, events))
+    loaded, index = prepared(spark, job, stages, work)
     if job.collect:
         events = sorted_out(events, index.state().profile.attributes)
     with stages.spark_stage("match", "matching events", spark):
@@ -92,7 +86,7 @@ def run_once(spark: SparkSession, job: Job, stages: Stages, work: Path) -> Outco
     outcome.refused = len(loaded.refused)
     if job.rejects is not None:
         with stages.spark_stage("rejects", "writing rejects", spark), _or_no_output(job):
-            _write_refused(spark, job, loaded.refused)
+            write_refused(spark, job, loaded.refused)
             _write_bad(spark, job, events if outcome.bad else None, planned)
     return outcome
 
@@ -105,10 +99,10 @@ def _match(job: Job, events: DataFrame, index: Index) -> tuple[Plan, Outcome]:
     from harken.spark.sources import sound
 
     seen, found = Observation(), Observation()
-    observed = events.observe(seen, *_event_counts(events))
+    observed = events.observe(seen, *event_counts(events))
     good = sound(observed) if job.collect else observed
     planned = plan(good, index, event_id=job.event_id, keep=job.keep, how=job.how, at=job.at)
-    matches = planned.frame.observe(found, _match_count(job))
+    matches = planned.frame.observe(found, match_count(job))
     if job.database:
         # It knows a batch by its number, and would take a second run of number 0 for a repetition.
         DatabaseSink(job.output, job.table).write(time.time_ns() // 1_000, matches)
@@ -145,173 +139,11 @@ def _write_bad(spark: SparkSession, job: Job, events: DataFrame | None, planned:
     write_table(rows, job.rejects / "events", job.format)
 
 
-def _write_refused(spark: SparkSession, job: Job, refused: list[Refused]) -> None:
-    """A table of the subscriptions that were not taken."""
-    from harken.spark import write_table
-
-    assert job.rejects is not None, "who calls this has seen to it"
-    rows = spark.createDataFrame([astuple(each) for each in refused], _REFUSED)
-    write_table(rows, job.rejects / "subscriptions", job.format)
+# ---------------------------------------------------------------- for streams too
 
 
-# ---------------------------------------------------------------- as events come in
-
-
-def run_stream(spark: SparkSession, job: Job, stages: Stages, work: Path) -> Outcome:
-    """Match events as they come in, until there are no more (`once`) or somebody interrupts."""
-    from harken.spark.sources import sorted_out
-
-    _check_continues(job)
-    with stages.spark_stage("read", "looking at the events", spark):
-        events = _event_files(job).follow(spark, collect=job.collect)
-        job = replace(job, event_id=_event_id(job, events))
-    loaded, index = _prepared(spark, job, stages, work)
-    if job.collect:
-        events = sorted_out(events)
-    state = index.state()
-    plan = f"subscriptions from version {state.covers} on, {state.bytes:,} bytes in {state.division.shards} shards"
-    outcome = Outcome(refused=len(loaded.refused), plan=plan)
-    queries: list[StreamingQuery] = []
-    try:
-        if job.rejects is not None:
-            shutil.rmtree(job.rejects / "subscriptions", ignore_errors=True)  # of an earlier run
-            _write_refused(spark, job, loaded.refused)
-            queries.append(_started_rejects(job, events))
-        sink = CountingSink(_stream_sink(job), _match_count(job), _begun(job))
-        queries.insert(0, _started(job, events, loaded.store, sink))
-        _follow(queries, sink, stages, outcome)
-    except KeyboardInterrupt:
-        outcome.interrupted = True
-    finally:
-        for query in queries:
-            query.stop()
-    return outcome
-
-
-def _started(job: Job, events: DataFrame, store: Subscriptions, sink: Sink) -> StreamingQuery:
-    from harken.spark import match_stream
-    from harken.spark.sources import sound
-
-    observed = events.observe(_COUNTED, *_event_counts(events))
-    return match_stream(
-        sound(observed) if job.collect else observed,
-        store,
-        sink,
-        checkpoint=_place(job),
-        event_id=job.event_id,
-        keep=job.keep,
-        how=job.how,
-        trigger=job.trigger,
-        available_now=job.once,
-    )
-
-
-def _started_rejects(job: Job, events: DataFrame) -> StreamingQuery:
-    """A query of its own for events that cannot be matched; what it writes, it writes once."""
-    from harken.spark.columns import leaves
-    from harken.spark.sources import faulty
-
-    writer = faulty(events, leaves(events.schema)).writeStream.format(job.format)
-    writer = writer.option("checkpointLocation", f"file://{_place(job) / 'rejects'}")
-    if job.once:
-        writer = writer.trigger(availableNow=True)
-    elif job.trigger is not None:
-        writer = writer.trigger(processingTime=job.trigger)
-    assert job.rejects is not None, "who calls this has seen to it"
-    return writer.start(f"file://{job.rejects.absolute() / 'events'}")
-
-
-@dataclass(slots=True)
-class CountingSink:
-    """Hands matches to another sink, and counts them."""
-
-    sink: Sink
-    count: Column
-    begun: frozenset[int]
-    """Batches that an earlier run has begun, and may have written."""
-    matches: int = field(default=0, init=False)
-
-    def write(self, batch: int, matches: DataFrame) -> None:
-        """Write a batch and add to the count."""
-        from pyspark.sql import Observation
-
-        if batch in self.begun:
-            self._write_again(batch, matches)
-            return
-        found = Observation()
-        self.sink.write(batch, matches.observe(found, self.count))
-        self.matches += found.get["matches"]
-
-    def _write_again(self, batch: int, matches: DataFrame) -> None:
-        # What is there already is not written again, and of what does not run nothing can be observed.
-        kept = matches.persist()
-        try:
-            self.sink.write(batch, kept)
-            self.matches += kept.agg(self.count).collect()[0][0]
-        finally:
-            kept.unpersist()
-
-
-def _follow(queries: list[StreamingQuery], sink: CountingSink, stages: Stages, outcome: Outcome) -> None:
-    """Wait for the end of a stream, the first of these queries, and of those beside it; and keep count."""
-    counts: dict[int, tuple[int, int]] = {}
-    with stages.stage("match", "waiting for events") as bar:
-        running = queries
-        while running:
-            time.sleep(POLL)  # and not in a call to Java, which does not like to be interrupted
-            running = [query for query in queries if not _ended(query)]
-            counts.update(_progress(queries[0]))
-            outcome.events = sum(events for events, _ in counts.values())
-            outcome.bad = sum(bad for _, bad in counts.values())
-            outcome.batches, outcome.matches = len(counts), sink.matches
-            bar.say(f"{len(counts):,} batches, {outcome.events:,} events, {outcome.matches:,} matches")
-
-
-def _ended(query: StreamingQuery) -> bool:
-    """Whether a query is over; if it failed, what it failed of is raised."""
-    if query.isActive:
-        return False
-    query.awaitTermination()
-    return True
-
-
-def _progress(query: StreamingQuery) -> dict[int, tuple[int, int]]:
-    """By batch, the events it had and how many of them could not be matched."""
-    found = {}
-    for progress in query.recentProgress:
-        counted = progress["observedMetrics"].get(_COUNTED)
-        if counted is not None and progress["numInputRows"]:
-            found[progress["batchId"]] = counted["events"], counted.asDict().get("bad", 0)
-    return found
-
-
-def _stream_sink(job: Job) -> Sink:
-    from harken.spark import DatabaseSink, TableSink
-
-    return DatabaseSink(job.output, job.table) if job.database else TableSink(job.output, job.format)
-
-
-def _place(job: Job) -> Path:
-    assert job.checkpoint is not None, "a stream has one"
-    return job.checkpoint.absolute()
-
-
-def _begun(job: Job) -> frozenset[int]:
-    """The batches that Spark has noted as begun."""
-    names = (path.name for path in (_place(job) / "spark" / "offsets").glob("*"))
-    return frozenset(int(name) for name in names if name.isdigit())
-
-
-def _check_continues(job: Job) -> None:
-    """Refuse a table of another stream: its batches have the numbers that those of this one will have."""
-    if not job.database and not _begun(job) and any(Path(job.output).glob("batch=*")):
-        raise OutputExistsError(job.output)
-
-
-# ---------------------------------------------------------------- both
-
-
-def _prepared(spark: SparkSession, job: Job, stages: Stages, work: Path) -> tuple[Loaded, Index]:
+def prepared(spark: SparkSession, job: Job, stages: Stages, work: Path) -> tuple[Loaded, Index]:
+    """The subscriptions, where workers reach them, and their index."""
     with stages.spark_stage("compile", "compiling subscriptions", spark) as bar:
         loaded = load(spark, job.subscriptions, job.schema, work, collect=job.collect, progress=bar.done)
     with stages.spark_stage("index", "building the index", spark):
@@ -331,7 +163,7 @@ def _index(spark: SparkSession, store: Subscriptions, shards: int | Literal["aut
     return index
 
 
-def _event_files(job: Job) -> EventFiles:
+def event_files(job: Job) -> EventFiles:
     """The events, of the types that are declared: by the folder of subscriptions, if they are in one."""
     if not is_store(job.subscriptions):
         return replace(job.events, schema=job.schema)
@@ -344,7 +176,7 @@ def _event_files(job: Job) -> EventFiles:
     return replace(job.events, schema=declared)
 
 
-def _event_id(job: Job, events: DataFrame) -> str | None:
+def named_by(job: Job, events: DataFrame) -> str | None:
     """The column that names events: as asked, or `id` if there is one."""
     if job.event_id is not None:
         return job.event_id
@@ -355,7 +187,8 @@ def _event_id(job: Job, events: DataFrame) -> str | None:
     return None
 
 
-def _event_counts(events: DataFrame) -> list[Column]:
+def event_counts(events: DataFrame) -> list[Column]:
+    """What is counted of events: `events` and, if they were sorted out, `bad`."""
     from pyspark.sql import functions
 
     from harken.spark.sources import FAULT
@@ -364,9 +197,19 @@ def _event_counts(events: DataFrame) -> list[Column]:
     return [*counts, functions.count(FAULT).alias("bad")] if FAULT in events.columns else counts
 
 
-def _match_count(job: Job) -> Column:
+def match_count(job: Job) -> Column:
+    """What is counted of what was found: `matches`."""
     from pyspark.sql import functions
 
     if job.how == "pairs":
         return functions.count(functions.lit(1)).alias("matches")
     return functions.coalesce(functions.sum(functions.size("subscriptions")), functions.lit(0)).alias("matches")
+
+
+def write_refused(spark: SparkSession, job: Job, refused: list[Refused]) -> None:
+    """A table of the subscriptions that were not taken."""
+    from harken.spark import write_table
+
+    assert job.rejects is not None, "who calls this has seen to it"
+    rows = spark.createDataFrame([astuple(each) for each in refused], _REFUSED)
+    write_table(rows, job.rejects / "subscriptions", job.format)

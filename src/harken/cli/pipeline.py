@@ -127,8 +127,9 @@ def pipeline(
 
 
 def _run(job: Job, stages: Stages, master: str, settings: dict[str, str]) -> Outcome:
-    from harken.cli.jobs import run_once, run_stream
+    from harken.cli.jobs import run_once
     from harken.cli.loading import is_store
+    from harken.cli.streams import run_stream
     from harken.spark.failures import retold
     from harken.spark.lifetime import temporary_session
     from harken.spark.session import cores_of
@@ -246,7 +247,7 @@ def _checkpoint(output: str, given: str | None) -> Path:
 
 
 def _summarise(job: Job, outcome: Outcome, stages: Stages) -> None:
-    seconds = stages.seconds["match"]
+    seconds = stages.seconds.get("match", 0.0)
     speed = outcome.events / max(seconds, 1e-9)
     batches = "" if outcome.batches is None else f" in {outcome.batches:,} batches"
     note(

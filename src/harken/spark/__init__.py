@@ -1,7 +1,7 @@
 """The data pipeline on Spark: subscriptions and indexes on shared storage, batch and stream matching, sinks.
 
-DataFrames in, DataFrames out, and the engine, the language and the semantics are those of a single process. Nothing
-here needs a jar, and all of it but what `docs/spark.md` names runs on Spark Connect too.
+DataFrames in, DataFrames out, and the engine, the language and the semantics are those of a single process.
+Nothing here needs a jar, and tests/spark/test_connect.py says what runs on Spark Connect too.
 """
 
 from harken.spark.compiling import CompiledSubscriptions, compile_subscriptions

@@ -15,6 +15,7 @@ from harken.errors import HarkenError, TaskError
 
 _OURS = re.compile(r"\bharken\.errors\.\w+: (.+)")
 _CONDITION = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\] (?P<said>.+)")
+_CAUSE = re.compile(r"^Caused by: (?:[\w.$]+: )+(.+)", re.MULTILINE)
 _STATE = re.compile(r"\s*SQLSTATE: \w+\s*$")
 _SPARKS = ("pyspark.", "py4j.")
 
@@ -27,8 +28,8 @@ def is_sparks(error: BaseException) -> bool:
 def said(error: BaseException) -> str | None:
     """What an error that came out of Spark is about; None if it is not Spark's, or says nothing of use.
 
-    An error of Harken's that a task raised comes first, in its own words; then Spark's error conditions, from the
-    outermost, which names the file, to the cause.
+    An error of Harken's that a task raised is told in its own words. Of others it is Spark's error conditions,
+    from the outermost, which may name a file, and what Java gives as their last cause.
     """
     if not is_sparks(error):
         return None
@@ -40,7 +41,10 @@ def said(error: BaseException) -> str | None:
     conditions: dict[str, str] = {}
     for found in _CONDITION.finditer(text):
         conditions.setdefault(found["name"], _STATE.sub("", found["said"]).strip().rstrip("."))
-    return f"Spark says: {'; '.join(conditions.values())}" if conditions else None
+    if not conditions:
+        return None
+    causes = [cause.strip().rstrip(".") for cause in _CAUSE.findall(text) if not _CONDITION.match(cause)]
+    return f"Spark says: {'; '.join([*conditions.values(), *causes[-1:]])}"
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 TRIGGER = 1.0
 """Seconds from one batch to the next."""
+
+PATIENCE = 180.0
+"""Seconds that a stream may take to get on."""
 
 WARM_UP = 5
 """Batches that are not counted: the first compile Spark's code and start workers."""
@@ -94,21 +98,22 @@ def _stream(
     query = match_stream(
         events, subscriptions, here.folder / "out", checkpoint=checkpoint, trigger=f"{TRIGGER:g} seconds"
     )
-    feeding = _Feeding(here, incoming, rate)
+    ledger, feeding = Ledger(checkpoint / "harken" / "ledger"), _Feeding(here, incoming, rate)
     try:
-        _wait_for_batches(query, 3)
+        _wait(query, lambda: len(query.recentProgress) >= 3)
         feeding.start()
         time.sleep(seconds / 2)
         version, committed = _change(here, subscriptions, changes)
         time.sleep(seconds / 2)
+        _wait(query, lambda: _met(ledger.entries(), version, committed)[0] + 1 < len(ledger.entries()))
     finally:
         feeding.stop()
         query.stop()
     if (failure := query.exception()) is not None:
         raise AssertionError(f"the stream failed: {failure}")
     batches = _batches(query)
-    met, late = _met(Ledger(checkpoint / "harken" / "ledger").entries(), version, committed)
-    return batches, next((each.seconds for each in batches if each.number == met), 0.0), late
+    met, late = _met(ledger.entries(), version, committed)
+    return batches, next(each.seconds for each in batches if each.number == met), late
 
 
 def _change(here: Ground, subscriptions: Subscriptions, changes: int) -> tuple[int, datetime]:
@@ -122,7 +127,7 @@ def _change(here: Ground, subscriptions: Subscriptions, changes: int) -> tuple[i
 def _met(entries: list[Entry], version: int, committed: datetime) -> tuple[int, int]:
     """The first batch that matched with the changes, and how many begun after them did not."""
     late = sum(entry.at > committed and entry.version < version for entry in entries)
-    return next((entry.batch for entry in entries if entry.version >= version), -1), late
+    return next((entry.batch for entry in entries if entry.version >= version), len(entries)), late
 
 
 def _batches(query: StreamingQuery) -> list[_Batch]:
@@ -133,9 +138,12 @@ def _batches(query: StreamingQuery) -> list[_Batch]:
     ]
 
 
-def _wait_for_batches(query: StreamingQuery, count: int) -> None:
-    deadline = time.monotonic() + 120
-    while len(query.recentProgress) < count and time.monotonic() < deadline and query.isActive:
+def _wait(query: StreamingQuery, enough: Callable[[], bool]) -> None:
+    """Wait until there is enough, but not for ever, nor for a query that has failed."""
+    deadline = time.monotonic() + PATIENCE
+    while not enough():
+        if time.monotonic() > deadline or not query.isActive:
+            raise AssertionError(f"the stream does not get on: {query.exception() or query.status}")
         time.sleep(0.2)
 
 

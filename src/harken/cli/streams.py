@@ -1,0 +1,210 @@
+"""What `harken pipeline --stream` has Spark do: match events as they come in, and keep count."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harken.cli.jobs import (
+    Job,
+    Outcome,
+    event_counts,
+    event_files,
+    match_count,
+    named_by,
+    prepared,
+    write_refused,
+)
+from harken.cli.stages import Stages
+from harken.errors import OutputExistsError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from harken.spark import Sink, Subscriptions
+
+POLL = 0.5
+"""Seconds between two looks at a stream."""
+
+_COUNTED = "harken"
+"""The name under which a stream tells how many events it has seen."""
+
+
+def run_stream(spark: SparkSession, job: Job, stages: Stages, work: Path) -> Outcome:
+    """Match events as they come in, until there are no more (`once`) or somebody interrupts."""
+    from harken.spark.sources import sorted_out
+
+    _check_continues(job)
+    with stages.spark_stage("read", "looking at the events", spark):
+        events = event_files(job).follow(spark, collect=job.collect)
+        job = replace(job, event_id=named_by(job, events))
+    loaded, index = prepared(spark, job, stages, work)
+    if job.collect:
+        events = sorted_out(events)
+    tally = Tally(CountingSink(_stream_sink(job), match_count(job), _begun(job)))
+    queries: list[StreamingQuery] = []
+    interrupted = False
+    try:
+        queries.append(_started(job, events, loaded.store, tally.sink))
+        if job.rejects is not None:
+            shutil.rmtree(job.rejects / "subscriptions", ignore_errors=True)  # of an earlier run
+            write_refused(spark, job, loaded.refused)
+            queries.append(_started_rejects(job, events))
+        _follow(queries, tally, stages)
+    except KeyboardInterrupt:
+        interrupted = True
+        for query in queries[:1]:
+            tally.update(query)
+    finally:
+        for query in queries:
+            query.stop()
+    state = index.state()
+    plan = f"subscriptions from version {state.covers} on, {state.bytes:,} bytes in {state.division.shards} shards"
+    return Outcome(
+        tally.events,
+        tally.sink.matches,
+        len(loaded.refused),
+        tally.bad,
+        len(tally.batches),
+        plan,
+        interrupted,
+    )
+
+
+def _started(job: Job, events: DataFrame, store: Subscriptions, sink: Sink) -> StreamingQuery:
+    from harken.spark import match_stream
+    from harken.spark.sources import sound
+
+    observed = events.observe(_COUNTED, *event_counts(events))
+    return match_stream(
+        sound(observed) if job.collect else observed,
+        store,
+        sink,
+        checkpoint=_place(job),
+        event_id=job.event_id,
+        keep=job.keep,
+        how=job.how,
+        trigger=job.trigger,
+        available_now=job.once,
+    )
+
+
+def _started_rejects(job: Job, events: DataFrame) -> StreamingQuery:
+    """A query of its own for events that cannot be matched; what it writes, it writes once."""
+    from harken.spark.columns import leaves
+    from harken.spark.sources import faulty
+
+    writer = faulty(events, leaves(events.schema)).writeStream.format(job.format)
+    writer = writer.option("checkpointLocation", f"file://{_place(job) / 'rejects'}")
+    if job.once:
+        writer = writer.trigger(availableNow=True)
+    elif job.trigger is not None:
+        writer = writer.trigger(processingTime=job.trigger)
+    assert job.rejects is not None, "who calls this has seen to it"
+    return writer.start(f"file://{job.rejects.absolute() / 'events'}")
+
+
+@dataclass(slots=True)
+class CountingSink:
+    """Hands matches to another sink, and counts them."""
+
+    sink: Sink
+    count: Column
+    begun: frozenset[int]
+    """Batches that an earlier run has begun, and may have written."""
+    matches: int = field(default=0, init=False)
+
+    def write(self, batch: int, matches: DataFrame) -> None:
+        """Write a batch and add to the count."""
+        from pyspark.sql import Observation
+
+        if batch in self.begun:
+            self._write_again(batch, matches)
+            return
+        found = Observation()
+        self.sink.write(batch, matches.observe(found, self.count))
+        self.matches += found.get["matches"]
+
+    def _write_again(self, batch: int, matches: DataFrame) -> None:
+        # What is there already is not written again, and of what does not run nothing can be observed.
+        kept = matches.persist()
+        try:
+            self.sink.write(batch, kept)
+            self.matches += kept.agg(self.count).collect()[0][0]
+        finally:
+            kept.unpersist()
+
+
+def _follow(queries: list[StreamingQuery], tally: Tally, stages: Stages) -> None:
+    """Wait for the end of all queries, of which the first is the one to count."""
+    with stages.stage("match", "waiting for events") as bar:
+        running = queries
+        while running:
+            time.sleep(POLL)  # and not in a call to Java, which does not like to be interrupted
+            running = [query for query in queries if not _ended(query)]
+            tally.update(queries[0])
+            bar.say(str(tally))
+
+
+def _ended(query: StreamingQuery) -> bool:
+    """Whether a query is over; if it failed, what it failed of is raised."""
+    if query.isActive:
+        return False
+    query.awaitTermination()
+    return True
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a stream has done so far."""
+
+    sink: CountingSink
+    batches: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """By number, the events of a batch and how many of them could not be matched."""
+
+    def update(self, query: StreamingQuery) -> None:
+        """Take note of the batches that have ended."""
+        for progress in query.recentProgress:
+            counted = progress["observedMetrics"].get(_COUNTED)
+            if counted is not None and progress["numInputRows"]:
+                self.batches[progress["batchId"]] = counted["events"], counted.asDict().get("bad", 0)
+
+    @property
+    def events(self) -> int:
+        """All events."""
+        return sum(events for events, _ in self.batches.values())
+
+    @property
+    def bad(self) -> int:
+        """Events that could not be matched."""
+        return sum(bad for _, bad in self.batches.values())
+
+    def __str__(self) -> str:
+        return f"{len(self.batches):,} batches, {self.events:,} events, {self.sink.matches:,} matches"
+
+
+def _stream_sink(job: Job) -> Sink:
+    from harken.spark import DatabaseSink, TableSink
+
+    return DatabaseSink(job.output, job.table) if job.database else TableSink(job.output, job.format)
+
+
+def _place(job: Job) -> Path:
+    assert job.checkpoint is not None, "a stream has one"
+    return job.checkpoint.absolute()
+
+
+def _begun(job: Job) -> frozenset[int]:
+    """The batches that Spark has noted as begun."""
+    names = (path.name for path in (_place(job) / "spark" / "offsets").glob("*"))
+    return frozenset(int(name) for name in names if name.isdigit())
+
+
+def _check_continues(job: Job) -> None:
+    """Refuse a table of another stream: its batches have the numbers that those of this one will have."""
+    if not job.database and not _begun(job) and any(Path(job.output).glob("batch=*")):
+        raise OutputExistsError(job.output)
