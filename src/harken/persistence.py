@@ -33,9 +33,9 @@ from harken.model.subscriptions import ALWAYS, Validity
 from harken.normal.compiled import MOMENT
 
 FORMAT = "harken-engine"
-VERSION = 2
+VERSION = 3
 READABLE = (1, VERSION)
-"""Version 1 knew texts only, in the same form."""
+"""Version 1 knew texts only, in the same form; in version 2 ids lay otherwise."""
 
 INDEX, TEXTS = "index", "texts"
 

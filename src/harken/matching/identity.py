@@ -80,21 +80,29 @@ class Identities:
         return np.flatnonzero(in_use)
 
     def state(self) -> State:
-        """The ids in the order of their slots, and the slots that are free."""
-        ids, free = self.id_array(self.slots()), np.array(self._free, np.uint32)
+        """Strings in the order of their slots, or integers by slot, and the slots that are free."""
+        free = np.array(self._free, np.uint32)
+        if isinstance(self._held, _IntegerIds):
+            return State({}, {"free": free, "ids": self._held.by_slot(self._slots)})
+        ids = self.id_array(self.slots())
         if pa.types.is_integer(ids.type):
             return State({}, {"free": free, "ids": ids.to_numpy()})
         return State({}, {"free": free}, {"ids": pa.table({"id": ids})})
 
     def restore(self, state: State) -> None:
         """Hold the ids that others held, under the same slots. Only if empty."""
-        is_string = "ids" in state.tables
-        ids = _joined(state.table("ids").column("id")) if is_string else pa.array(state.array("ids", np.int64))
         free = state.array("free", np.uint32)
-        self._slots = len(ids) + len(free)
         self._free = array("I", free.tobytes())
-        if not is_string and len(ids) > self._few:
-            self._flatten()
+        if "ids" in state.tables:
+            ids = _joined(state.table("ids").column("id"))
+        elif len(state.array("ids", np.int64)) - len(free) > self._few:
+            by_slot = state.array("ids", np.int64)
+            self._slots = len(by_slot)
+            self._held = _IntegerIds.of(by_slot, free)
+            return
+        else:
+            ids = pa.array(state.array("ids", np.int64))
+        self._slots = len(ids) + len(free)
         self._held.put(ids, self.slots())
 
     def accepts(self, id_type: pa.DataType) -> bool:
@@ -245,11 +253,38 @@ class _IntegerIds:
         self._kernels = identifying
         self._seed = np.uint64(random.getrandbits(64))
         self._ids = np.zeros(16, np.uint64)
-        self._places = np.zeros(32, np.uint32)
+        self._table: npt.NDArray[np.uint32] | None = np.zeros(32, np.uint32)
+        self._unused: npt.NDArray[np.uint32] = np.zeros(0, np.uint32)
+
+    @classmethod
+    def of(cls, by_slot: npt.NDArray[np.int64], free: npt.NDArray[np.uint32]) -> _IntegerIds:
+        """Ids as they lie. Their table is made when one is first looked up: whoever only matches needs none."""
+        if len(free) and free.max() >= len(by_slot):
+            raise ValueError("a slot is free that there is not")
+        held = cls()
+        held._ids, held._table, held._unused = by_slot.view(np.uint64), None, free
+        return held
+
+    def by_slot(self, slots: int) -> npt.NDArray[np.int64]:
+        """The ids of the first slots; what stands at free ones means nothing."""
+        return self._ids[:slots].view(np.int64)
+
+    @property
+    def _places(self) -> npt.NDArray[np.uint32]:
+        if self._table is None:
+            in_use = np.ones(len(self._ids), np.bool_)
+            in_use[self._unused] = False
+            slots = np.flatnonzero(in_use)
+            table = np.zeros(len(in_use) + len(in_use) // 4 + 1, np.uint32)
+            done = self._kernels.insert(table, self._ids, self._seed, self._ids[slots], slots)
+            if done < len(slots):
+                raise DuplicateSubscriptionError(int(self._ids[slots[done]].view(np.int64)))
+            self._table = table
+        return self._table
 
     @property
     def nbytes(self) -> int:
-        return self._ids.nbytes + self._places.nbytes
+        return self._ids.nbytes + (0 if self._table is None else self._table.nbytes)
 
     def slot_of(self, id: SubscriptionId | np.integer) -> int:
         if isinstance(id, str) or not INT_MIN <= id <= INT_MAX:
@@ -287,7 +322,7 @@ class _IntegerIds:
         if 5 * slots > 4 * places:
             larger = np.zeros(max(slots + slots // 4 + 1, places + places * 3 // 8), np.uint32)
             self._kernels.move(self._places, self._ids, self._seed, larger)
-            self._places = larger
+            self._table = larger
 
 
 def _unsigned(ids: pa.Array) -> npt.NDArray[np.uint64]:
