@@ -751,9 +751,7 @@ class Story:
         for batch, held in enumerate(self.versions):
             pairs = self._pairs(batch, self._rows(batch), held, held)
             for earlier in range(batch):
-                rows = [
-                    row for row in self._rows(earlier) if lasts and self.time_of(earlier, row) + lasts > clock
-                ]
+                rows = [row for row in self._rows(earlier) if lasts and self.time_of(earlier, row) + lasts > clock]
                 pairs += self._pairs(earlier, rows, held, self.changes[batch])
             found[batch] = sorted(pairs, key=repr)
             clock = max(clock, *(self.time_of(batch, row) for row in self._rows(batch)))
