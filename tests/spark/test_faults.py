@@ -44,32 +44,15 @@ def expected() -> list[tuple[int, int]]:
 CLUSTER = "local-cluster[2,1,1024]"
 
 
-@pytest.fixture(scope="module")
-def survived(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    """What became of jobs on a small cluster, in the middle of each of which somebody was killed."""
-    folder = tmp_path_factory.mktemp("killed")
-    run = [sys.executable, __file__, "survive", str(folder)]
+def test_workers_and_executors_that_are_killed_change_nothing(tmp_path: Path) -> None:
+    """In the middle of every job, one of those who do it is killed."""
+    run = [sys.executable, __file__, "survive", str(tmp_path)]
     done = subprocess.run(run, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
-    outcome: dict[str, object] = json.loads(done.stdout)
-    assert sorted(path.name for path in folder.glob("killed-*")) == [
-        "killed-append",
-        "killed-grid",
-        "killed-local",
-    ]
-    return outcome
-
-
-def test_a_worker_that_is_killed_changes_no_match(survived: dict[str, object]) -> None:
-    assert survived["local"] == [list(pair) for pair in expected()]
-
-
-def test_an_executor_that_is_killed_changes_no_match(survived: dict[str, object]) -> None:
-    assert survived["grid"] == [list(pair) for pair in expected()]
-
-
-def test_a_worker_that_is_killed_leaves_no_subscription_twice(survived: dict[str, object]) -> None:
-    assert survived["append"] == sorted(HELD)
+    outcome = json.loads(done.stdout)
+    assert {path.name for path in tmp_path.glob("killed-*")} == {f"killed-{job}" for job in outcome}
+    pairs = [list(pair) for pair in expected()]
+    assert outcome == {"local": pairs, "grid": pairs, "append": sorted(HELD)}
 
 
 def survive(folder: Path) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harken.errors import EventError, closest
+from harken.spark.versions import sync
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -129,7 +130,10 @@ class LastingEvents:
         if facts.hold(clock):
             _lasting(dated, clock).write.parquet(f"file://{staging / 'events'}")
         (staging / "facts.json").write_text(json.dumps(asdict(facts)), encoding="utf-8")
+        for path in (*staging.rglob("*"), staging):
+            sync(path)
         staging.rename(final)
+        sync(self._folder)
 
     def before(self, arrived: DataFrame, batch: int, clock: datetime) -> DataFrame | None:
         """The events of earlier batches that the clock has not expired, in the columns of those that arrived.

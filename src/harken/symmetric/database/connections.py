@@ -1,0 +1,163 @@
+"""The way to a database: URLs, connections, transactions, and one error for all that goes wrong on the way."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from harken.errors import DatabaseError, MissingExtraError
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL, Connection, Engine
+
+Result = TypeVar("Result")
+
+_DRIVERS = {
+    "sqlite": "sqlite+pysqlite",
+    "sqlite+pysqlite": "sqlite+pysqlite",
+    "postgres": "postgresql+psycopg",
+    "postgresql": "postgresql+psycopg",
+    "postgresql+psycopg": "postgresql+psycopg",
+}
+"""What a URL may start with, and the driver that is meant."""
+
+_PATIENCE = {"sqlite+pysqlite": {"timeout": "60"}, "postgresql+psycopg": {"connect_timeout": "10"}}
+"""Seconds to wait for another writer, or for a server, unless the URL tells."""
+
+_IN_VAIN = frozenset({"23505", "40001", "40P01"})
+"""What PostgreSQL says of a transaction that another one got in the way of: unique, serialisation, deadlock."""
+
+_ATTEMPTS = 10
+
+
+class OvertakenError(DatabaseError):
+    """Another transaction got in the way; the same again may succeed."""
+
+
+class Database:
+    """Connections to one database, kept and shared. Threads may use it at the same time; so may forked processes.
+
+    A connection that is lost takes the call with it; the next call opens another.
+    """
+
+    def __init__(self, url: str, *, on_connect: Callable[[object], None] | None = None) -> None:
+        """DatabaseError if the URL will not do; MissingExtraError without SQLAlchemy or a driver."""
+        self._url = _normal(url)
+        self._engine: Engine | None = _engine(self._url, on_connect)
+        self._process = os.getpid()
+
+    def __repr__(self) -> str:
+        return f"Database({self.where!r})"
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether it is a file of SQLite; otherwise it is a PostgreSQL server."""
+        return self._url.drivername.startswith("sqlite")
+
+    @property
+    def where(self) -> str:
+        """The URL without its password."""
+        return _shown(self._url)
+
+    @contextmanager
+    def transaction(self, attempted: str, *, writes: bool) -> Iterator[Connection]:
+        """A transaction that is committed in the end, or rolled back if anything is raised in it.
+
+        One that does not write sees one state of the database throughout. On SQLite one that writes waits for all
+        others that do; on PostgreSQL it sees what was committed before each of its statements.
+        """
+        from sqlalchemy.exc import SQLAlchemyError
+
+        engine = self._live(attempted)
+        driver_error: type[Exception] = engine.dialect.loaded_dbapi.Error
+        try:
+            with engine.connect() as connection:
+                if self.is_sqlite:
+                    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+                elif not writes:
+                    connection = connection.execution_options(isolation_level="REPEATABLE READ")
+                yield connection
+                connection.commit()
+        except (SQLAlchemyError, driver_error) as error:
+            raise self._wrapped(attempted, error) from error
+
+    def write(self, attempted: str, work: Callable[[Connection, bool], Result]) -> Result:
+        """Do some work in a transaction that writes; again if another one got in its way.
+
+        The work is told whether that happened, and had better be alone then.
+        """
+        for attempt in range(_ATTEMPTS):
+            try:
+                with self.transaction(attempted, writes=True) as connection:
+                    return work(connection, attempt > 0)
+            except OvertakenError as error:
+                last = error
+        raise last
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        if self._engine is not None:
+            self._engine.dispose()
+            self._engine = None
+
+    def _live(self, attempted: str) -> Engine:
+        if self._engine is None:
+            raise DatabaseError(attempted, self.where, "it was closed")
+        if self._process != os.getpid():
+            # The parent goes on using its connections.
+            self._engine.dispose(close=False)
+            self._process = os.getpid()
+        return self._engine
+
+    def _wrapped(self, attempted: str, error: Exception) -> DatabaseError:
+        original = getattr(error, "orig", None) or error
+        said = textwrap.shorten(str(original), 300)
+        kind = OvertakenError if getattr(original, "sqlstate", None) in _IN_VAIN else DatabaseError
+        return kind(attempted, self.where, said)
+
+
+def dialect_of(url: str) -> Literal["sqlite", "postgresql"]:
+    """Which database a URL is of; errors as with `Database`."""
+    return "sqlite" if _normal(url).drivername.startswith("sqlite") else "postgresql"
+
+
+def _normal(url: str) -> URL:
+    """A URL with its driver and its patience."""
+    try:
+        from sqlalchemy import make_url
+        from sqlalchemy.exc import ArgumentError
+    except ImportError:
+        raise MissingExtraError("symmetric matching on a database", "database") from None
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        # Not chained, and not shown: what could not be taken apart may have a password anywhere.
+        raise DatabaseError("understand the URL", "it is not shown", "it is not a database URL") from None
+    driver = _DRIVERS.get(parsed.drivername)
+    if driver is None:
+        known = "constraints are kept on sqlite:// and postgresql://"
+        raise DatabaseError("use the URL", _shown(parsed), f"{known}, found {parsed.drivername}://")
+    if driver.startswith("sqlite") and parsed.database in (None, "", ":memory:"):
+        raise DatabaseError("use the URL", _shown(parsed), "name a file; without a URL constraints are in memory")
+    return parsed.set(drivername=driver, query={**_PATIENCE[driver], **parsed.query})
+
+
+def _shown(url: URL) -> str:
+    """A URL that can be shown; its query may have a password too."""
+    return url.set(query={}).render_as_string(hide_password=True)
+
+
+def _engine(url: URL, on_connect: Callable[[object], None] | None) -> Engine:
+    from sqlalchemy import create_engine, event
+
+    try:
+        # What constraints say is nobody's business in a log.
+        engine = create_engine(url, hide_parameters=True, pool_timeout=60)
+    except ImportError:
+        raise MissingExtraError("symmetric matching on PostgreSQL", "postgres") from None
+    if on_connect is not None:
+        event.listen(engine, "connect", lambda connection, _record: on_connect(connection))
+    return engine

@@ -1,0 +1,107 @@
+"""What a way to keep constraints in tables has to offer. There are two: our ranges, and the paper's operators."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+from harken.symmetric.contract import Side
+from harken.symmetric.database.dialects import Dialect, Index
+from harken.symmetric.database.schema import Layout
+from harken.symmetric.database.slots import is_single
+from harken.symmetric.pointsets import PointSet
+from harken.symmetric.semantics import Box
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+Decides: TypeAlias = Literal["asked", "held"]
+"""Whose attributes count: those of what is asked about, or those of what is held."""
+
+Found: TypeAlias = tuple[int, int, str]
+"""The place of what was asked about; the number and the id, as JSON, of what is held and matches it."""
+
+_SAMPLED = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """What some boxes are like, of which many more will come."""
+
+    boxes: int
+    values: Mapping[str, int]
+    """How many different sets each attribute has among them."""
+    common: frozenset[str]
+    """The attributes of which at least half of them have a single value."""
+
+    @classmethod
+    def of(cls, boxes: Iterable[Box]) -> Spread:
+        """What the first of them are like."""
+        seen: dict[str, set[PointSet]] = defaultdict(set)
+        single: Counter[str] = Counter()
+        count = 0
+        for count, box in enumerate(islice(boxes, _SAMPLED), 1):  # noqa: B007
+            for name, points in box.items():
+                seen[name].add(points)
+                single[name] += is_single(points)
+        common = frozenset(name for name, having in single.items() if 2 * having >= count)
+        return cls(count, {name: len(sets) for name, sets in seen.items()}, common)
+
+    def crowd(self, box: Box) -> float:
+        """How many of them have the same as a box has, in the attribute in which the fewest have."""
+        return min(self.boxes / self.values.get(name, 1) for name in box)
+
+
+ENCODINGS = ("ranges", "paper")
+
+
+class Encoding(Protocol):
+    """Keeps clauses that ask something in tables of its own. Has no state: threads may share it."""
+
+    on_connect: Sequence[str]
+    """Statements for every new connection."""
+
+    def tables(self) -> list[str]:
+        """The statements that make its tables."""
+
+    def table_names(self, side: Side) -> list[str]:
+        """Its tables of one side, in full."""
+
+    def indexes(self, side: Side) -> list[Index]:
+        """The indexes of one side that are better made after many rows have come."""
+
+    def add(
+        self,
+        connection: Connection,
+        side: Side,
+        clauses: Sequence[tuple[int, Box]],
+        spread: Spread | None = None,
+    ) -> None:
+        """Keep clauses under their numbers. Without `spread`, what is there already tells what is selective."""
+
+    def remove(self, connection: Connection, side: Side, numbers: Sequence[int]) -> None:
+        """Forget all clauses of constraints."""
+
+    def restore(self, connection: Connection, side: Side, number: int) -> dict[int, Box]:
+        """The clauses of a constraint, by their places."""
+
+    def find(
+        self, connection: Connection, side: Side, asked: Sequence[Box], decides: Decides, at: int
+    ) -> Iterator[Found]:
+        """What is held, holds at a time, and matches boxes that ask something; the same may come again."""
+
+
+def encoding(name: str, layout: Layout) -> Encoding:
+    """An encoding by its name."""
+    from harken.symmetric.database.paper import PaperEncoding
+    from harken.symmetric.database.ranges import RangeEncoding
+
+    return RangeEncoding(layout) if name == "ranges" else PaperEncoding(layout)
+
+
+def described(dialect: Dialect, columns: Mapping[str, str]) -> str:
+    """Columns, none of them null, as CREATE TABLE wants them."""
+    return ", ".join(f"{name} {dialect.types[word]} NOT NULL" for name, word in columns.items())  # type: ignore[index]

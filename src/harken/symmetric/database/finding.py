@@ -1,0 +1,309 @@
+"""Finding what is held and matches what is asked, in the range encoding."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from harken.symmetric.contract import Side
+from harken.symmetric.database.attributes import Attribute, Attributes, Cluster
+from harken.symmetric.database.dialects import Row, Source, Word
+from harken.symmetric.database.encodings import Decides, Found
+from harken.symmetric.database.rows import PLACE_COLUMNS, Place
+from harken.symmetric.database.schema import Layout
+from harken.symmetric.database.searching import (
+    FAMILY_KEYS,
+    Search,
+    Way,
+    counting_statement,
+    matching_statement,
+    source_name,
+)
+from harken.symmetric.database.slots import (
+    CROWD,
+    JOINT_SLOT,
+    OF_ATTRIBUTE,
+    Family,
+    Form,
+    Part,
+    joint_value,
+    keys_to_search,
+    parts_of,
+    selectivity,
+    slots_to_search,
+)
+from harken.symmetric.pointsets import PointSet
+from harken.symmetric.semantics import Box
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, TextClause
+
+_TOGETHER = 2_000
+"""Rows of what is asked that one statement takes where candidates need no verification."""
+
+_JOINT = -1
+"""In place of an attribute, for a joint value."""
+
+_COUNTED = (CROWD, 4_096)
+"""How far rows are counted to find the attribute that has the fewest: farther, if none has fewer than that."""
+
+PLACE: dict[str, Word] = {name: "truth" if name in ("boxes", "points") else "real" for name in PLACE_COLUMNS}
+
+
+def span_columns(keys: Word) -> dict[str, Word]:
+    """The columns of an interval."""
+    return {"low": keys, "low_closed": "truth", "high": keys, "high_closed": "truth"}
+
+
+def _columns(family: Family) -> dict[str, Word]:
+    common: dict[str, Word] = {"ask": "whole", "attribute": "whole", "slot": "whole", "access": "truth"}
+    keys = FAMILY_KEYS[family]
+    if keys is None:
+        return {**common, "near": "truth", **PLACE}
+    return {**common, "segment": "truth", "key_low": keys, "key_high": keys, **span_columns(keys)}
+
+
+class _Probe(NamedTuple):
+    """In which slot to look for what, and how."""
+
+    family: Family
+    slot: int
+    leads: bool
+    way: Way
+    columns: Row
+
+
+@dataclass(slots=True)
+class _Question:
+    """A box that is asked about in one cluster: where to look, attribute by attribute, or by the joint value."""
+
+    number: int
+    ask: int
+    probes: list[list[_Probe]]
+    selectivity: list[int]
+    joint: _Probe | None
+
+    @property
+    def rows(self) -> int:
+        """How many rows it takes to ask."""
+        return sum(map(len, self.probes)) + (self.joint is not None)
+
+
+class Finder:
+    """Asks one database. Has no state but statements; threads may share it."""
+
+    def __init__(self, layout: Layout, attributes: Attributes) -> None:
+        self._layout = layout
+        self._dialect = layout.dialect
+        self._attributes = attributes
+        self._text = lru_cache(maxsize=1_000)(_text)
+
+    def find(
+        self, connection: Connection, side: Side, asked: Sequence[Box], decides: Decides, at: int
+    ) -> Iterator[Found]:
+        """Candidates by one attribute, or by the joint value of some, verified by the others."""
+        questions = self._questions(connection, side, asked)
+        for number, held, id in self._find(connection, side, questions, decides, at):
+            yield questions[number].ask, held, id
+
+    def _find(
+        self, connection: Connection, side: Side, questions: Sequence[_Question], decides: Decides, at: int
+    ) -> Iterator[Found]:
+        together = self._dialect.explained
+        if decides == "held":
+            for chunk in _chunks([each for each in questions if any(each.probes)], together):
+                yield from self._by_leads(connection, side, chunk, at)
+            return
+        # What nobody constrains, nobody matches.
+        possible = [each for each in questions if all(each.probes)]
+        for chunk in _chunks([each for each in possible if len(each.probes) == 1], _TOGETHER):
+            yield from self._by_drivers(connection, side, chunk, {each.number: 0 for each in chunk}, at)
+        for chunk in _chunks([each for each in possible if len(each.probes) > 1], together):
+            groups = [[each] for each in chunk if each.joint is None]
+            fewest = self._fewest(connection, side, groups, _COUNTED)
+            drivers = {each.number: attribute for [each], (attribute, _) in zip(groups, fewest, strict=True)}
+            yield from self._by_drivers(connection, side, chunk, drivers, at)
+
+    def fewest(self, connection: Connection, side: Side, boxes: Sequence[Box]) -> list[tuple[str, float]]:
+        """The attribute of each box that the fewest of what is held meet, and how many, as far as is counted."""
+        groups: list[list[_Question]] = [[] for _ in boxes]
+        for each in self._questions(connection, side, boxes):
+            groups[each.ask].append(each)
+        several = [group for group in groups if len(group[0].probes) > 1]
+        found = [(next(iter(box)), 0.0) for box in boxes]
+        for group, (attribute, count) in zip(
+            several, self._fewest(connection, side, several, _COUNTED[:1]), strict=True
+        ):
+            found[group[0].ask] = list(boxes[group[0].ask])[attribute], count
+        return found
+
+    # ---------------------------------------------------------------- where to look
+
+    def _questions(self, connection: Connection, side: Side, boxes: Sequence[Box]) -> list[_Question]:
+        clusters = self._attributes.known(connection, side, {name for box in boxes for name in box})
+        questions: list[_Question] = []
+        for ask, box in enumerate(boxes):
+            ranks = [selectivity(points) for points in box.values()]
+            for cluster in clusters:
+                known = cluster.attributes
+                probes = [list(self._probes(known.get(name), points)) for name, points in box.items()]
+                joint = self._joint(cluster, box) if cluster.used else None
+                questions.append(_Question(len(questions), ask, probes, ranks, joint))
+        return questions
+
+    def _joint(self, cluster: Cluster, box: Box) -> _Probe | None:
+        value = joint_value(box, cluster.key)
+        if value is None:
+            return None
+        key = self._dialect.number(value)
+        slot = cluster.number * OF_ATTRIBUTE + JOINT_SLOT
+        return _Probe(Family.NUMBERS, slot, True, "key", (False, key, key, key, True, key, True))
+
+    def _probes(self, attribute: Attribute | None, points: PointSet) -> Iterator[_Probe]:
+        if attribute is None:
+            return
+        for part in parts_of(points):
+            for place, form, leads in slots_to_search(attribute.used, part):
+                way, columns = self._probe(form, part)
+                yield _Probe(part.family, attribute.number * OF_ATTRIBUTE + place, leads, way, columns)
+
+    def _probe(self, form: Form, part: Part) -> tuple[Way, Row]:
+        if isinstance(part.said, Place):
+            near = part.said.bounded or form is Form.BOUNDED
+            return "near" if near else "all", (near, *part.said.columns)
+        low, low_closed, high, high_closed = part.said
+        keys = self._keys(part.family, *keys_to_search(form, part.said), low, high)
+        segment = form is Form.SEGMENT
+        return "near" if segment else "key", (segment, *keys[:3], low_closed, keys[3], high_closed)
+
+    def _keys(self, family: Family, *keys: object) -> Sequence[object]:
+        return [self._dialect.number(each) for each in keys] if family is Family.NUMBERS else keys  # type: ignore[arg-type]
+
+    # ---------------------------------------------------------------- asking
+
+    def _fewest(
+        self, connection: Connection, side: Side, groups: Sequence[Sequence[_Question]], limits: Sequence[int]
+    ) -> list[tuple[int, int]]:
+        """For each group of questions about one box, the attribute with the fewest rows, and how many it has."""
+        fewest = [(0, 0)] * len(groups)
+        pending = list(range(len(groups)))
+        for most in limits:
+            if not pending:
+                break
+            found = self._count(connection, side, [each for at in pending for each in groups[at]], most)
+            for at in pending:
+                ranked = [
+                    (sum(found[each.number, attribute] for each in groups[at]), rank, attribute)
+                    for attribute, rank in enumerate(groups[at][0].selectivity)
+                ]
+                count, _, attribute = min(ranked)
+                fewest[at] = attribute, count
+            pending = [at for at in pending if fewest[at][1] >= most]
+        return fewest
+
+    def _count(
+        self, connection: Connection, side: Side, questions: Sequence[_Question], most: int
+    ) -> Counter[tuple[int, int]]:
+        asking = _Asking()
+        for question, attribute, probe in _all_probes(questions):
+            asking.add(question, attribute, probe, access=True)
+        found: Counter[tuple[int, int]] = Counter()
+        if asking.ways:
+            statement = counting_statement(self._layout, Search(side, tuple(sorted(asking.ways)), ()))
+            for number, attribute, count in self._execute(connection, statement, asking.sources(), most=most):
+                found[number, attribute] += count
+        return found
+
+    def _by_drivers(
+        self, connection: Connection, side: Side, questions: Sequence[_Question], drivers: dict[int, int], at: int
+    ) -> Iterator[Found]:
+        """By one attribute each, which drives, or by the joint value; the other attributes are wanted."""
+        asking = _Asking()
+        for question, attribute, probe in _all_probes(questions):
+            asking.add(question, attribute, probe, access=drivers.get(question.number) == attribute)
+        for each in questions:
+            if each.number not in drivers and each.joint is not None:
+                asking.add(each, _JOINT, each.joint, access=True)
+        wanted = [
+            (each.number, attribute)
+            for each in questions
+            for attribute in range(len(each.probes))
+            if attribute != drivers.get(each.number)
+        ]
+        sources = asking.sources()
+        if wanted:
+            sources.append(Source("wanted", {"ask": "whole", "attribute": "whole"}, wanted))
+        search = Search(side, tuple(sorted(asking.ways)), tuple(asking.rows) if wanted else ())
+        statement = matching_statement(self._layout, search, "asked")
+        yield from self._execute(connection, statement, sources, at=at)
+
+    def _by_leads(
+        self, connection: Connection, side: Side, questions: Sequence[_Question], at: int
+    ) -> Iterator[Found]:
+        """By those attributes that lead to clauses, or by the joint value."""
+        asking = _Asking()
+        for question, attribute, probe in _all_probes(questions):
+            asking.add(question, attribute, probe, access=probe.leads and question.joint is None)
+        for each in questions:
+            if each.joint is not None:
+                asking.add(each, _JOINT, each.joint, access=True)
+        if asking.ways:
+            search = Search(side, tuple(sorted(asking.ways)), tuple(asking.rows))
+            statement = matching_statement(self._layout, search, "held")
+            yield from self._execute(connection, statement, asking.sources(), at=at)
+
+    def _execute(
+        self, connection: Connection, statement: str, sources: Sequence[Source], **parameters: int
+    ) -> Iterator[tuple[int, int, Any]]:
+        with_asked, arrays = self._dialect.ask(connection, sources)
+        for row in connection.execute(self._text(f"{with_asked} {statement}"), {**arrays, **parameters}):
+            yield row[0], row[1], row[2]
+
+
+class _Asking:
+    """Rows of what is asked, by family, and the ways to take for those that give access."""
+
+    def __init__(self) -> None:
+        self.rows: dict[Family, list[Row]] = {}
+        self.ways: set[tuple[Family, Way]] = set()
+
+    def add(self, question: _Question, attribute: int, probe: _Probe, *, access: bool) -> None:
+        """A row."""
+        row = (question.number, attribute, probe.slot, access, *probe.columns)
+        self.rows.setdefault(probe.family, []).append(row)
+        if access:
+            self.ways.add((probe.family, probe.way))
+
+    def sources(self) -> list[Source]:
+        """All rows, for statements to read."""
+        return [Source(source_name(family), _columns(family), rows) for family, rows in self.rows.items()]
+
+
+def _all_probes(questions: Iterable[_Question]) -> Iterator[tuple[_Question, int, _Probe]]:
+    for question in questions:
+        for attribute, probes in enumerate(question.probes):
+            for probe in probes:
+                yield question, attribute, probe
+
+
+def _chunks(questions: Sequence[_Question], rows: int) -> Iterator[list[_Question]]:
+    """Questions that go together: as many as fit so many rows, and at least one."""
+    chunk: list[_Question] = []
+    size = 0
+    for each in questions:
+        if chunk and size + each.rows > rows:
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(each)
+        size += each.rows
+    if chunk:
+        yield chunk
+
+
+def _text(statement: str) -> TextClause:
+    from sqlalchemy import text
+
+    return text(statement)

@@ -1,0 +1,178 @@
+"""Slots: under what the rows of the range encoding are found.
+
+A slot is an attribute, what the row is about, the form of its interval, and whether it leads its clause. Databases
+keep a row under its slot and its place in it, so that one look into an index finds what meets an interval:
+
+| form | interval | found by |
+|---|---|---|
+| POINT | one key | the key, between the bounds of what is asked |
+| UP | unbounded above | its lower bound, up to the upper bound of what is asked |
+| DOWN | unbounded below | its upper bound, from the lower bound of what is asked |
+| SEGMENT | bounded | an index of ranges |
+| BOUNDED, OPEN | shapes that lie within something, or not | an index of boxes |
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from harken.model.values import Kind
+from harken.symmetric.database.rows import (
+    GREATEST,
+    LEAST,
+    UNBOUNDED,
+    Key,
+    Place,
+    Sort,
+    Span,
+    places_of,
+    sort_of,
+    spans_of,
+)
+from harken.symmetric.pointsets import Anything, Intervals, Lying, PointSet, Shapes
+from harken.symmetric.semantics import Box
+
+_FORMS, _LEADS = 4, 2
+OF_ATTRIBUTE = 64
+"""An attribute has so many slots, and a bit for each in what is known of it."""
+
+
+CROWD = 64
+"""So many clauses that an attribute does not tell apart are worth a cluster."""
+
+
+class Form(IntEnum):
+    """How an interval, or a set of shapes, is bounded. Numbers are stored: they must not change."""
+
+    POINT = 0
+    UP = 1
+    DOWN = 2
+    SEGMENT = 3
+    BOUNDED = 0
+    OPEN = 1
+
+
+class Family(IntEnum):
+    """Tables of rows that compare alike."""
+
+    NUMBERS = 0
+    STRINGS = 1
+    SHAPES = 2
+
+
+KEYS: dict[Family, type] = {Family.NUMBERS: float, Family.STRINGS: bytes}
+FAMILY: dict[Sort, Family] = {
+    **dict.fromkeys((Sort.NUMBER, Sort.BOOL, Sort.DATE, Sort.TIMESTAMP), Family.NUMBERS),
+    Sort.STRING: Family.STRINGS,
+    Sort.SHAPE: Family.SHAPES,
+}
+
+
+class Part(NamedTuple):
+    """One alternative of a set of points, as a row of its family has it."""
+
+    family: Family
+    sort: Sort
+    form: Form
+    said: Span | Place
+
+
+def parts_of(points: PointSet) -> Iterator[Part]:
+    """The alternatives of a set. Anything is a row in every family, so that each can be searched alone."""
+    match points:
+        case Anything():
+            for family, of in KEYS.items():
+                yield Part(family, Sort.ANYTHING, Form.DOWN, UNBOUNDED[of])
+            yield Part(Family.SHAPES, Sort.ANYTHING, Form.OPEN, places_of(points)[0])
+        case Intervals():
+            sort = sort_of(points)
+            for span in spans_of(points):
+                yield Part(FAMILY[sort], sort, _form(span), span)
+        case Shapes() | Lying():
+            for place in places_of(points):
+                yield Part(Family.SHAPES, Sort.SHAPE, Form.BOUNDED if place.bounded else Form.OPEN, place)
+
+
+def _form(span: Span) -> Form:
+    if span.low == span.high:
+        return Form.POINT
+    of = bytes if isinstance(span.low, bytes) else float
+    if span.low == LEAST[of]:
+        return Form.DOWN
+    return Form.UP if span.high == GREATEST[of] else Form.SEGMENT
+
+
+def slot(sort: Sort, form: Form, *, leads: bool) -> int:
+    """A slot among those of its attribute."""
+    return (sort * _FORMS + form) * _LEADS + leads
+
+
+JOINT_SLOT = slot(Sort.NUMBER, Form.POINT, leads=True)
+"""The slot of the joint values of a cluster."""
+
+
+def sort_of_slot(number: int) -> Sort:
+    """What rows of a slot are about."""
+    return Sort(number % OF_ATTRIBUTE // (_FORMS * _LEADS))
+
+
+def slots_to_search(used: int, part: Part) -> Iterator[tuple[int, Form, bool]]:
+    """The slots in use that may have what meets a part, each with its form and whether rows in it lead.
+
+    Part of what is asked for anything at all has to be sought among all that its family has.
+    """
+    for number in _bits(used):
+        sort, form = Sort(number // (_FORMS * _LEADS)), Form(number // _LEADS % _FORMS)
+        if sort in (part.sort, Sort.ANYTHING) or (part.sort is Sort.ANYTHING and FAMILY[sort] is part.family):
+            yield number, form, bool(number % _LEADS)
+
+
+def keys_to_search(form: Form, span: Span) -> tuple[Key, Key]:
+    """Between what keys a slot of this form has what may meet an interval."""
+    of = bytes if isinstance(span.low, bytes) else float
+    return (LEAST[of] if form is Form.UP else span.low), (GREATEST[of] if form is Form.DOWN else span.high)
+
+
+def is_single(points: PointSet) -> bool:
+    """Whether a set is one value of an ordered kind."""
+    return isinstance(points, Intervals) and len(points.intervals) == 1 and points.intervals[0].is_point
+
+
+def joint_value(box: Box, key: Sequence[str]) -> int | None:
+    """One number for the single values of attributes, the same for equal values; None if one is not single."""
+    values = []
+    for name in key:
+        points = box.get(name)
+        if points is None or not is_single(points):
+            return None
+        [part] = parts_of(points)
+        low = part.said[0]  # type: ignore[index]  # a span
+        whole = isinstance(low, float) and low.is_integer()
+        values.append((int(part.sort), int(low) if whole else low.decode() if isinstance(low, bytes) else low))
+    digest = hashlib.blake2b(repr(values).encode(), digest_size=8).digest()
+    return int.from_bytes(digest) >> 1
+
+
+def selectivity(points: PointSet) -> int:
+    """How little a set is likely to allow, by its form alone: least is best."""
+    match points:
+        case Intervals(kind=kind, intervals=intervals):
+            if all(each.is_point for each in intervals):
+                return 0 if len(intervals) == 1 and kind is not Kind.BOOL else 1
+            bounded = all(each.low is not None and each.high is not None for each in intervals)
+            return 2 if bounded else 3
+        case Shapes(values=values):
+            return min(len(values), 2) - 1
+        case Lying():
+            return 2
+    return 4
+
+
+def _bits(used: int) -> Iterator[int]:
+    while used:
+        lowest = used & -used
+        yield lowest.bit_length() - 1
+        used ^= lowest

@@ -1,0 +1,231 @@
+"""What one side holds: a few constraints that came last, compared one by one, and segments, each indexed.
+
+New constraints wait; when there are enough, they become a segment, together with the segments before them that are
+not much larger. So there are few segments, each several times as large as the next, and over time a constraint is
+indexed a few times only (O'Neil et al. 1996, the log-structured merge tree). Removed ones are marked, and left out
+when their segment is made anew, at the latest when half of it is dead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from operator import itemgetter
+
+import numpy as np
+import pyarrow as pa
+
+from harken.matching.growing import GrowingArray
+from harken.model.schema import Schema
+from harken.model.subscriptions import SubscriptionId, moment_of
+from harken.normal.operators import microseconds
+from harken.symmetric.contract import Held, Pair
+from harken.symmetric.memory.asking import question as asking
+from harken.symmetric.memory.clauses import Clauses, joined
+from harken.symmetric.memory.dimensions import Dimensions
+from harken.symmetric.memory.drafts import Draft
+from harken.symmetric.memory.kernels.layout import SEVERAL, UNSURE
+from harken.symmetric.memory.loading import read
+from harken.symmetric.memory.records import Records
+from harken.symmetric.memory.segments import FIRST_ROOM, Columns, Segment
+from harken.symmetric.semantics import Boxes
+
+PORTION = 1024
+"""Asked constraints that are taken together."""
+
+NOWHERE = -1
+"""In place of a segment: the constraint waits, or has no clause."""
+
+MOST_ROOM = 1 << 18
+"""Finds that there is room for, without having to look twice, at most."""
+
+_PLACE = itemgetter(0)
+
+Portion = list[tuple[int, Boxes]]
+"""Asked constraints, by place."""
+
+Matches = Callable[[Boxes, Boxes], bool]
+"""Whether an asked and a held constraint match."""
+
+
+class Holdings:
+    """The constraints of one side. Any number of threads may match while none changes anything."""
+
+    def __init__(self, *, waiting: int, growth: int, smallest_tree: int) -> None:
+        self._most_waiting = waiting
+        self._growth = growth
+        self._smallest_tree = smallest_tree
+        self._start_anew()
+
+    def _start_anew(self) -> None:
+        self.records = Records()
+        self._dimensions = Dimensions()
+        self._waiting: dict[int, Boxes] = {}
+        self._segments: dict[int, Segment] = {}
+        self._next_segment = 0
+        self._alive = GrowingArray(np.uint8)
+        self._home = GrowingArray(np.int32, fill=NOWHERE)
+        self._room = FIRST_ROOM
+
+    # ------------------------------------------------------------ changing
+
+    def put(self, several: Iterable[Held]) -> None:
+        """Keep constraints; one whose id is taken takes the other's place."""
+        for held in several:
+            if held.id in self.records.slot_of:
+                self.remove([held.id])
+            slot = self.records.add(held)
+            self._make_room()
+            self._alive.values[slot], self._home.values[slot] = 1, NOWHERE
+            if held.boxes.boxes:
+                self._waiting[slot] = held.boxes
+        if len(self._waiting) > self._most_waiting:
+            draft = Draft(self._dimensions)
+            for slot, boxes in self._waiting.items():
+                draft.add(slot, boxes)
+            self._add_segment(draft.finish(), len(self._waiting))
+            self._waiting = {}
+
+    def load(self, ids: list[SubscriptionId], table: pa.Table, schema: Schema | None) -> None:
+        """Keep the rows of a compiled table, under ids that are new."""
+        clauses = read(table, schema, self._dimensions)
+        slots = self.records.add_table(ids, table, schema)
+        self._make_room()
+        self._alive.values[slots], self._home.values[slots] = 1, NOWHERE
+        clauses.slot = slots[clauses.slot].astype(np.int32)
+        self._add_segment(clauses, len(np.unique(clauses.slot)) if clauses.several.any() else len(clauses))
+
+    def remove(self, ids: Iterable[SubscriptionId]) -> None:
+        """Forget constraints; UnknownSubscriptionError, and no change, if one is not there."""
+        slots = self.records.slots_of(ids)
+        if not slots:
+            return
+        self.records.forget(slots)
+        if not len(self.records):
+            self._start_anew()
+            return
+        at = np.array(slots, np.int64)
+        homes = self._home.values[at]
+        self._alive.values[at] = 0
+        for slot in at[homes == NOWHERE].tolist():
+            self._waiting.pop(slot, None)
+            self.records.release([slot])
+        for number, count in zip(*np.unique(homes[homes != NOWHERE], return_counts=True), strict=True):
+            segment = self._segments[int(number)]
+            segment.dead += int(count)
+            if 2 * segment.dead > segment.constraints:
+                self._settle([int(number)])
+
+    def _make_room(self) -> None:
+        slots = len(self.records.ids)
+        self._alive.grow_to(slots)
+        self._home.grow_to(slots)
+
+    def _add_segment(self, clauses: Clauses, constraints: int) -> None:
+        """Make a segment of new clauses and of all segments before that are not much larger."""
+        together, size = [], len(clauses)
+        for number, segment in sorted(self._segments.items(), key=lambda each: len(each[1])):
+            if len(segment) > self._growth * size:
+                break
+            together.append(number)
+            size += len(segment)
+        self._settle(together, clauses, constraints)
+
+    def _settle(self, numbers: Sequence[int], new: Clauses | None = None, constraints: int = 0) -> None:
+        """Make one segment of several and of new clauses, without what is dead. They stay until it is there."""
+        parts, dead = [] if new is None else [new], []
+        for segment in (self._segments[number] for number in numbers):
+            clauses = segment.clauses()
+            if segment.dead:
+                living = self._alive.values[clauses.slot] != 0
+                dead.append(np.unique(clauses.slot[~living]))
+                clauses = clauses.only(living)
+            constraints += segment.constraints - segment.dead
+            parts.append(clauses)
+        if constraints:
+            clauses = joined(parts)
+            made = Segment(clauses, self._dimensions, constraints, self._smallest_tree)
+            self._segments[self._next_segment] = made
+            self._home.values[clauses.slot] = self._next_segment
+            self._next_segment += 1
+        for number in numbers:
+            del self._segments[number]
+        for slots in dead:
+            self.records.release(slots.tolist())
+
+    # ------------------------------------------------------------ matching
+
+    def match(
+        self, asked: Sequence[Boxes], decides: bool, matches: Matches, moment: datetime | None
+    ) -> list[Pair]:
+        """The places of asked constraints, ascending, and the ids of what is held and matches at a moment (now).
+
+        `decides` says that the attributes of the asked ones have to be covered.
+        """
+        pairs: list[Pair] = []
+        if not len(self.records):
+            return pairs
+        now = microseconds(moment_of(moment)) if self.records.ending else None
+        for first in range(0, len(asked), PORTION):
+            portion = list(enumerate(asked[first : first + PORTION], first))
+            found = self._indexed(portion, decides, matches, now)
+            newest = self._newest(portion, matches, now)
+            if newest:
+                found = sorted(found + newest, key=_PLACE)
+            pairs += found
+        return pairs
+
+    def _newest(self, asked: Portion, matches: Matches, now: int | None) -> list[Pair]:
+        """What of those that wait matches."""
+        ids, ends = self.records.ids, self.records.ends.values
+        return [
+            (place, ids[slot])
+            for slot, held in self._waiting.items()
+            if now is None or ends[slot] > now
+            for place, boxes in asked
+            if matches(boxes, held)
+        ]
+
+    def _indexed(self, asked: Portion, decides: bool, matches: Matches, now: int | None) -> list[Pair]:
+        """What of those in segments matches."""
+        question = asking(self._dimensions, asked, decides) if self._segments else None
+        if question is None:
+            return []
+        alive, flags, finds = self._alive.values, SEVERAL if question.repeats else 0, []
+        for segment in self._segments.values():
+            columns, of_any = segment.find(question, alive, self._room)
+            if columns.shape[1]:
+                finds.append(columns)
+                flags |= of_any
+        if not finds:
+            return []
+        columns = finds[0]
+        if len(finds) > 1:
+            columns = np.concatenate(finds, axis=1)
+            columns = columns[:, np.argsort(columns[0], kind="stable")]
+        self._room = max(self._room, min(columns.shape[1], MOST_ROOM))
+        if now is not None:
+            columns = columns[:, self.records.ends.values[columns[1]] > now]
+        if flags & SEVERAL:
+            columns = _distinct(columns)
+        if flags & UNSURE:
+            columns = self._made_sure(columns, dict(asked), matches)
+        return list(zip(columns[0].tolist(), map(self.records.ids.__getitem__, columns[1].tolist()), strict=True))
+
+    def _made_sure(self, columns: Columns, asked: dict[int, Boxes], matches: Matches) -> Columns:
+        """Those finds that are sure, or are so on a closer look."""
+        place, slot, flags = columns
+        kept = np.ones(len(place), np.bool_)
+        for at in np.flatnonzero(flags & UNSURE).tolist():
+            kept[at] = matches(asked[int(place[at])], self.records.boxes_at(int(slot[at])))
+        return columns[:, kept]
+
+
+def _distinct(columns: Columns) -> Columns:
+    """Each place and slot once, and sure if one of its finds was."""
+    place, slot, flags = columns
+    order = np.lexsort((flags & UNSURE, slot, place))
+    columns = columns[:, order]
+    new = np.ones(columns.shape[1], np.bool_)
+    new[1:] = (columns[:2, 1:] != columns[:2, :-1]).any(axis=0)
+    return columns[:, new]

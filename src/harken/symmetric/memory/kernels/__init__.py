@@ -1,0 +1,1 @@
+"""Kernels of the store in memory: flat arrays in, flat arrays out."""

@@ -1,0 +1,421 @@
+"""Making a segment of clauses: which belong together, in which order they lie, what their nodes' hulls are.
+
+Clauses come as their rows: clause c has the rows first[c] to first[c + 1], ascending by axis.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from harken.jit import kernel, tight
+from harken.symmetric.memory.kernels.layout import (
+    FAN,
+    HULLS_AT,
+    ITEMS,
+    LEAF,
+    ROW,
+    ROW_AXIS,
+    ROW_HIGH,
+    ROW_LOW,
+    TREE_AXES,
+    TREE_AXES_AT,
+)
+
+_FIRST, _SECOND = np.uint64(30), np.uint64(27)
+_MULTIPLIER, _SECOND_MULTIPLIER = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+_BUCKETS = 1 << 16
+"""Ranks that are told apart."""
+
+_MOST_PENDING = 256
+"""Halves that may wait to be halved; if there are more, some stay as they are."""
+
+_SAMPLE = 128
+"""Items that are looked at to say how far apart they lie."""
+
+_ASKED_WIDTH = _BUCKETS / 1024
+"""How wide an asked interval is taken to be, in ranks: of two axes that could be halved, the longer one is."""
+
+
+@tight
+def signatures(
+    first: npt.NDArray[np.int64], axis: npt.NDArray[np.int32], seed: np.uint64, into: npt.NDArray[np.uint64]
+) -> None:
+    """A number for the axes of each clause: the same for the same axes, and hardly ever for others."""
+    for clause in range(len(first) - 1):
+        mixed = seed
+        for row in range(first[clause], first[clause + 1]):
+            if row == first[clause] or axis[row] != axis[row - 1]:
+                mixed = (mixed ^ np.uint64(axis[row] + 1)) * _MULTIPLIER
+                mixed = (mixed ^ (mixed >> _FIRST)) * _SECOND_MULTIPLIER
+                mixed ^= mixed >> _SECOND
+        into[clause] = mixed
+
+
+@tight
+def is_alike(
+    first: npt.NDArray[np.int64],
+    axis: npt.NDArray[np.int32],
+    group: npt.NDArray[np.int32],
+    model: npt.NDArray[np.int64],
+) -> bool:
+    """Whether each clause has the axes of the model clause of its group."""
+    for clause in range(len(first) - 1):
+        row, other = first[clause], first[model[group[clause]]]
+        end, other_end = first[clause + 1], first[model[group[clause]] + 1]
+        while row < end and other < other_end:
+            if axis[row] != axis[other]:
+                return False
+            row, other = _next_axis(axis, row, end), _next_axis(axis, other, other_end)
+        if row < end or other < other_end:
+            return False
+    return True
+
+
+@tight
+def _next_axis(axis: npt.NDArray[np.int32], row: int, end: int) -> int:
+    row += 1
+    while row < end and axis[row] == axis[row - 1]:
+        row += 1
+    return row
+
+
+@tight
+def count_parts(
+    first: npt.NDArray[np.int64],
+    axis: npt.NDArray[np.int32],
+    low: npt.NDArray[np.int32],
+    high: npt.NDArray[np.int32],
+    most_rows: int,
+    split_at: npt.NDArray[np.int64],
+    parts: npt.NDArray[np.int64],
+) -> None:
+    """Into how many clauses each is to be split: one for each point on the axis that has the most.
+
+    Those are the rows from split_at on. The hull of points that lie apart says little; each in a clause of its
+    own is found at once.
+    """
+    for clause in range(len(first) - 1):
+        parts[clause], split_at[clause] = 1, first[clause]
+        end = first[clause + 1]
+        row = first[clause]
+        while row < end:
+            following = _next_axis(axis, row, end)
+            points = following - row
+            for each in range(row, following):
+                if low[each] != high[each]:
+                    points = 0
+            if points > parts[clause] and points * (end - first[clause] - points + 1) <= most_rows:
+                parts[clause], split_at[clause] = points, row
+            row = following
+
+
+@tight
+def copy_parts(
+    first: npt.NDArray[np.int64],
+    split_at: npt.NDArray[np.int64],
+    parts: npt.NDArray[np.int64],
+    into_first: npt.NDArray[np.int64],
+    source: npt.NDArray[np.int64],
+) -> None:
+    """Where the rows of each part come from, and where each part's begin."""
+    part, to = 0, 0
+    for clause in range(len(first) - 1):
+        for chosen in range(parts[clause]):
+            into_first[part] = to
+            part += 1
+            for row in range(first[clause], first[clause + 1]):
+                apart = row - split_at[clause]
+                if parts[clause] == 1 or apart < 0 or apart >= parts[clause] or apart == chosen:
+                    source[to] = row
+                    to += 1
+    into_first[part] = to
+
+
+@tight
+def lay_rows(
+    first: npt.NDArray[np.int64],
+    axis: npt.NDArray[np.int32],
+    low: npt.NDArray[np.int32],
+    high: npt.NDArray[np.int32],
+    order: npt.NDArray[np.int64],
+    into_first: npt.NDArray[np.int32],
+    rows: npt.NDArray[np.int32],
+) -> None:
+    """The rows of clauses in another order, three words each."""
+    to = 0
+    for place in range(len(order)):
+        into_first[place] = to
+        for row in range(first[order[place]], first[order[place] + 1]):
+            rows[ROW * to + ROW_AXIS] = axis[row]
+            rows[ROW * to + ROW_LOW] = low[row]
+            rows[ROW * to + ROW_HIGH] = high[row]
+            to += 1
+    into_first[len(order)] = to
+
+
+@tight
+def hulls_of(
+    first: npt.NDArray[np.int64],
+    axis: npt.NDArray[np.int32],
+    low: npt.NDArray[np.int32],
+    high: npt.NDArray[np.int32],
+    members: npt.NDArray[np.int64],
+    hulls: npt.NDArray[np.int32],
+) -> None:
+    """The hull of each of some clauses, one after the other: low and high, axis by axis."""
+    at = -2
+    for member in members:
+        for row in range(first[member], first[member + 1]):
+            if row == first[member] or axis[row] != axis[row - 1]:
+                at += 2
+                hulls[at], hulls[at + 1] = low[row], high[row]
+            else:
+                hulls[at], hulls[at + 1] = min(hulls[at], low[row]), max(hulls[at + 1], high[row])
+
+
+@kernel
+def plant(
+    trees: npt.NDArray[np.int32],
+    hulls_at: npt.NDArray[np.int64],
+    hulls: npt.NDArray[np.int32],
+    codes: npt.NDArray[np.int64],
+    order: npt.NDArray[np.int64],
+    body: npt.NDArray[np.int32],
+) -> None:
+    """Arrange the items of trees, and fill in the hulls of their nodes.
+
+    Trees have their rows already, with addresses in `body`, which has their axes. The hulls of a tree's items
+    begin at hulls_at; items of all trees follow each other, and `order` gets for each place which of its tree's
+    items comes there.
+    """
+    begin = 0
+    for tree in range(len(trees)):
+        count, leaf = np.int64(trees[tree, ITEMS]), np.int64(trees[tree, LEAF])
+        axes, hulls_first = np.int64(trees[tree, TREE_AXES]), np.int64(trees[tree, HULLS_AT])
+        own = hulls[hulls_at[tree] : hulls_at[tree] + 2 * axes * count].reshape((count, 2 * axes))
+        places = order[begin : begin + count]
+        for place in range(count):
+            places[place] = place
+        if axes == 1:
+            places[:] = np.argsort((own[:, 0].astype(np.int64) << 32) | own[:, 1].astype(np.int64))
+        elif axes > 1:
+            at = trees[tree, TREE_AXES_AT]
+            arrange(own, codes[body[at : at + axes]], leaf, places)
+        nodes = _lay_leaves(own, places, leaf, body[hulls_first:])
+        _raise_hulls(body, hulls_first, nodes, axes)
+        begin += count
+
+
+@tight
+def _lay_leaves(
+    hulls: npt.NDArray[np.int32], places: npt.NDArray[np.int64], leaf: int, words: npt.NDArray[np.int32]
+) -> int:
+    """The hulls of level 0; how many there are."""
+    nodes, width = (len(places) + leaf - 1) // leaf, hulls.shape[1]
+    for node in range(nodes):
+        for column in range(width):
+            bound = hulls[places[node * leaf], column]
+            for place in range(node * leaf + 1, min(len(places), (node + 1) * leaf)):
+                other = hulls[places[place], column]
+                bound = min(bound, other) if column % 2 == 0 else max(bound, other)
+            words[node * width + column] = bound
+    return nodes
+
+
+@tight
+def _raise_hulls(words: npt.NDArray[np.int32], at: int, nodes: int, axes: int) -> None:
+    """Fill in the levels of a tree above level 0, whose hulls begin at a word."""
+    width = 2 * axes
+    while nodes > FAN:
+        above = at + nodes * width
+        for parent in range((nodes + FAN - 1) // FAN):
+            for column in range(width):
+                bound = words[at + parent * FAN * width + column]
+                for node in range(parent * FAN + 1, min(nodes, (parent + 1) * FAN)):
+                    other = words[at + node * width + column]
+                    bound = min(bound, other) if column % 2 == 0 else max(bound, other)
+                words[above + parent * width + column] = bound
+        at, nodes = above, (nodes + FAN - 1) // FAN
+
+
+@kernel
+def arrange(
+    hulls: npt.NDArray[np.int32], codes: npt.NDArray[np.int64], leaf: int, order: npt.NDArray[np.int64]
+) -> None:
+    """An order in which hulls that are near on all axes come near: a k-d tree over their middles (Bentley 1975).
+
+    The items are halved again and again, each time on the axis where that makes hulls smallest, until as many are
+    left as a leaf holds. Halves begin where nodes do, unless that would part items that are alike on the axis.
+    """
+    count, axes = hulls.shape[0], hulls.shape[1] // 2
+    ranks = np.empty((count, axes), np.uint16)
+    widths, sums = np.empty(axes), np.empty((2, axes))
+    for axis in range(axes):
+        widths[axis] = _rank(hulls[:, 2 * axis], hulls[:, 2 * axis + 1], codes[axis], ranks[:, axis])
+    begins, ends = np.empty(_MOST_PENDING, np.int64), np.empty(_MOST_PENDING, np.int64)
+    begins[0], ends[0], pending = 0, count, 1
+    while pending > 0:
+        pending -= 1
+        begin, end = begins[pending], ends[pending]
+        if end - begin <= leaf or pending + 2 > _MOST_PENDING:
+            continue
+        axis = _longest(ranks, widths, order[begin:end], sums)
+        if axis >= 0:
+            middle = _split(ranks[:, axis], order, begin, end, leaf)
+            begins[pending], ends[pending] = begin, middle
+            begins[pending + 1], ends[pending + 1] = middle, end
+            pending += 2
+
+
+@tight
+def _longest(
+    ranks: npt.NDArray[np.uint16],
+    widths: npt.NDArray[np.float64],
+    items: npt.NDArray[np.int64],
+    sums: npt.NDArray[np.float64],
+) -> int:
+    """The axis on which halving some items shrinks their hulls the most; -1 if it does on none."""
+    sums[:] = 0.0
+    step = max(1, len(items) // _SAMPLE)
+    for place in range(0, len(items), step):
+        for axis in range(len(widths)):
+            rank = float(ranks[items[place], axis])
+            sums[0, axis] += rank
+            sums[1, axis] += rank * rank
+    count = (len(items) + step - 1) // step
+    best, least = -1, 1.0
+    for axis in range(len(widths)):
+        # As long as an even spread with the same deviation: a few items far off make no difference.
+        variance = max(0.0, sums[1, axis] / count - (sums[0, axis] / count) ** 2)
+        length, fixed = np.sqrt(12 * variance), widths[axis] + _ASKED_WIDTH
+        shrunk = (length / 2 + fixed) / (length + fixed)
+        if shrunk < least:
+            best, least = axis, shrunk
+    return best
+
+
+@tight
+def _split(ranks: npt.NDArray[np.uint16], order: npt.NDArray[np.int64], begin: int, end: int, leaf: int) -> int:
+    """Reorder items in two halves, the first of which has the lower ranks; where the second begins."""
+    unit = leaf
+    while 2 * unit < end - begin:
+        unit *= 2
+    middle = (begin // unit + 1) * unit
+    first, last = _select(ranks, order, begin, end, middle)
+    shortest = (end - begin) // 8
+    for place in (first, last) if middle - first < last - middle else (last, first):
+        if place - begin >= max(1, shortest) and end - place >= max(1, shortest):
+            return place
+    return middle
+
+
+@tight
+def _select(
+    ranks: npt.NDArray[np.uint16], order: npt.NDArray[np.int64], begin: int, end: int, middle: int
+) -> tuple[int, int]:
+    """Reorder items so that none before the middle has a higher rank than one from there on (Hoare 1961).
+
+    Returns from where to where all have the rank of that in the middle.
+    """
+    while end - begin > 1:
+        pivot = _median_of_three(ranks[order[begin]], ranks[order[(begin + end) // 2]], ranks[order[end - 1]])
+        below, place, above = begin, begin, end
+        while place < above:
+            item = order[place]
+            if ranks[item] < pivot:
+                order[place], order[below] = order[below], item
+                below += 1
+                place += 1
+            elif ranks[item] > pivot:
+                above -= 1
+                order[place], order[above] = order[above], item
+            else:
+                place += 1
+        if middle < below:
+            end = below
+        elif middle >= above:
+            begin = above
+        else:
+            return below, above
+    return begin, end
+
+
+@tight
+def _median_of_three(one: int, two: int, three: int) -> int:
+    return max(min(one, two), min(max(one, two), three))
+
+
+@kernel
+def _rank(
+    low: npt.NDArray[np.int32], high: npt.NDArray[np.int32], codes: int, ranks: npt.NDArray[np.uint16]
+) -> float:
+    """The ranks of intervals' middles among all bounds of an axis; the mean width of intervals, in ranks too."""
+    buckets = min(codes, _BUCKETS)
+    below = np.zeros(buckets + 1, np.int64)
+    bounds = 0
+    for place in range(len(low)):
+        if low[place] > 0:
+            below[np.int64(low[place]) * buckets // codes + 1] += 1
+            bounds += 1
+        if high[place] < codes - 1:
+            below[np.int64(high[place]) * buckets // codes + 1] += 1
+            bounds += 1
+    if bounds == 0:
+        ranks[:] = 0
+        return 0.0
+    for bucket in range(buckets):
+        below[bucket + 1] += below[bucket]
+    width = 0.0
+    for place in range(len(low)):
+        begin, end = 0, bounds
+        if low[place] > 0:
+            begin = below[np.int64(low[place]) * buckets // codes]
+        if high[place] < codes - 1:
+            end = below[np.int64(high[place]) * buckets // codes + 1]
+        ranks[place] = (begin + end) * (_BUCKETS - 1) // (2 * bounds)
+        width += (end - begin) / bounds
+    return width / len(low) * _BUCKETS
+
+
+@kernel
+def least_crowded(
+    first: npt.NDArray[np.int64],
+    axis: npt.NDArray[np.int32],
+    low: npt.NDArray[np.int32],
+    high: npt.NDArray[np.int32],
+    leads: npt.NDArray[np.bool_],
+    codes: npt.NDArray[np.int64],
+    into: npt.NDArray[np.int32],
+) -> None:
+    """For each clause the leading axis of the dimension on which the fewest others overlap it.
+
+    What overlaps on an axis is what begins no later, less what ends before.
+    """
+    base = np.zeros(len(codes) + 1, np.int64)
+    for each in range(len(codes)):
+        base[each + 1] = base[each] + codes[each] + 1
+    begun, ended = np.zeros(base[-1], np.int64), np.zeros(base[-1], np.int64)
+    for row in range(len(axis)):
+        begun[base[axis[row]] + low[row]] += 1
+        ended[base[axis[row]] + high[row] + 1] += 1
+    for each in range(len(codes)):
+        for code in range(base[each] + 1, base[each + 1]):
+            begun[code] += begun[code - 1]
+            ended[code] += ended[code - 1]
+    for clause in range(len(first) - 1):
+        best, fewest = -1, np.int64(1) << 60
+        leading, before, row = -1, np.int64(0), first[clause]
+        while row < first[clause + 1]:
+            following = _next_axis(axis, row, first[clause + 1])
+            crowd = np.int64(0)
+            for each in range(row, following):
+                crowd += begun[base[axis[row]] + high[each]] - ended[base[axis[row]] + low[each]]
+            if leads[axis[row]]:
+                leading, before = axis[row], crowd
+            crowd = min(crowd, before)
+            if crowd < fewest:
+                best, fewest = leading, crowd
+            row = following
+        into[clause] = best

@@ -1,0 +1,514 @@
+"""Finding the held clauses that asked constraints meet, in one segment."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from harken.jit import tight
+from harken.symmetric.memory.kernels.layout import (
+    ABSENT,
+    ANY,
+    AROUND,
+    ASK,
+    AXES,
+    AXES_AT,
+    AXIS,
+    BOUND,
+    CLAUSES,
+    CONSTANTS,
+    CONSTANTS_AT,
+    FAN,
+    FAN_BITS,
+    FIRST_AT,
+    FIRST_ITEM,
+    FLAG_BITS,
+    HULLS_AT,
+    IN_PLACE,
+    INSIDE,
+    INTERVAL,
+    IS_TEXT,
+    ITEMS,
+    ITEMS_AT,
+    LEADS,
+    LEAF,
+    LOOSE,
+    NEVER,
+    NOTE,
+    NOTE_ATTRIBUTE,
+    NOTE_AXIS,
+    NOTE_COUNT,
+    NOTE_MODE,
+    NUMBER,
+    OPEN_TREE,
+    OVERLAP,
+    OWNERS_AT,
+    RESTS_AT,
+    ROW,
+    ROW_HIGH,
+    ROW_LOW,
+    ROWS_AT,
+    SAME,
+    SCATTERED_UNDER,
+    SCATTERED_WITH,
+    SEVERAL,
+    TREE,
+    TREE_AXES,
+    TREE_AXES_AT,
+    TREES_AT,
+    TREES_UNDER_AT,
+    TREES_WITH,
+    TREES_WITH_AT,
+    UNSURE,
+)
+
+_MANY = 1 << 60
+_EACH = -1
+
+
+class Segment(NamedTuple):
+    """The arrays of a segment, and which owners are alive."""
+
+    words: npt.NDArray[np.int32]
+    keys: npt.NDArray[np.float64]
+    text_at: npt.NDArray[np.int64]
+    text: npt.NDArray[np.uint8]
+    alive: npt.NDArray[np.uint8]
+
+
+class Asked(NamedTuple):
+    """What is known of the asked constraint at hand, axis by axis, and where finds go.
+
+    `state` has for each axis where its note begins in `notes`, or ABSENT. `out` has a row of places, one of slots
+    and one of flags; more may be found than it has room for.
+    """
+
+    state: npt.NDArray[np.int32]
+    notes: npt.NDArray[np.int32]
+    decides: bool
+    place: int
+    attributes: int
+    out: npt.NDArray[np.int64]
+
+
+@tight
+def find(
+    words: npt.NDArray[np.int32],
+    keys: npt.NDArray[np.float64],
+    text_at: npt.NDArray[np.int64],
+    text: npt.NDArray[np.uint8],
+    alive: npt.NDArray[np.uint8],
+    stream: npt.NDArray[np.float64],
+    asked_text: npt.NDArray[np.uint8],
+    scratch: npt.NDArray[np.int32],
+    out: npt.NDArray[np.int64],
+) -> int:
+    """The owners that asked constraints meet, in columns of `out`: place, slot, flags.
+
+    Returns how many, shifted left by FLAG_BITS, and the flags that any of them has. If there is no room for all,
+    the count still is right. `scratch` needs room for an axis and a number of the stream each. O(log n + k) for
+    constraints that few clauses come near.
+    """
+    segment = Segment(words, keys, text_at, text, alive)
+    axes = words[AXES]
+    state, notes = scratch[:axes], scratch[axes:]
+    for axis in range(axes):
+        state[axis] = ABSENT
+    found, at = 0, 2
+    for _ in range(np.int64(stream[1])):
+        asked = Asked(state, notes, stream[0] != 0, np.int64(stream[at]), np.int64(stream[at + 1]), out)
+        at, noted = _note(segment, asked, stream, asked_text, at)
+        if not asked.decides:
+            found = _find_under_each(segment, asked, noted, found)
+        elif asked.attributes:
+            found = _find_with_one(segment, asked, noted, found)
+        else:
+            found = _find_all(segment, asked, found)
+        _forget(asked, noted)
+    return found
+
+
+# ---------------------------------------------------------------- taking in what is asked
+
+
+@tight
+def _note(
+    segment: Segment,
+    asked: Asked,
+    stream: npt.NDArray[np.float64],
+    asked_text: npt.NDArray[np.uint8],
+    at: int,
+) -> tuple[int, int]:
+    """Note the asks of one constraint on the axes that there are; the next in the stream, the end of the notes."""
+    asks = np.int64(stream[at + 2])
+    at += 3
+    noted = 0
+    for _ in range(asks):
+        count = np.int64(stream[at + 3])
+        axis = _axis_numbered(segment.words, np.int64(stream[at]))
+        if axis >= 0:
+            asked.state[axis] = noted
+            asked.notes[noted + NOTE_MODE] = np.int32(stream[at + 2])
+            asked.notes[noted + NOTE_COUNT] = count
+            asked.notes[noted + NOTE_ATTRIBUTE] = np.int32(stream[at + 1])
+            asked.notes[noted + NOTE_AXIS] = axis
+            noted += NOTE
+            hint = np.int64(0)
+            for bound in range(2 * count):
+                code = _code(segment, axis, stream, asked_text, at + ASK + BOUND * bound, hint)
+                asked.notes[noted + bound] = code
+                hint = max(0, code // 2 - 1)
+            noted += 2 * count
+        at += ASK + INTERVAL * count
+    return at, noted
+
+
+@tight
+def _forget(asked: Asked, noted: int) -> None:
+    note = 0
+    while note < noted:
+        asked.state[asked.notes[note + NOTE_AXIS]] = ABSENT
+        note += NOTE + 2 * asked.notes[note + NOTE_COUNT]
+
+
+@tight
+def _axis_numbered(words: npt.NDArray[np.int32], number: int) -> int:
+    """The axis with this number in the store, or -1."""
+    low, high = 0, np.int64(words[AXES])
+    while low < high:
+        middle = (low + high) // 2
+        if words[words[AXES_AT] + AXIS * middle + NUMBER] < number:
+            low = middle + 1
+        else:
+            high = middle
+    if low < words[AXES] and words[words[AXES_AT] + AXIS * low + NUMBER] == number:
+        return low
+    return -1
+
+
+@tight
+def _code(
+    segment: Segment,
+    axis: int,
+    stream: npt.NDArray[np.float64],
+    asked_text: npt.NDArray[np.uint8],
+    at: int,
+    hint: int,
+) -> int:
+    """The code of a bound among the constants of an axis, none of which before the hint is larger.
+
+    Bounds ascend, and two that follow each other are often close: so the search widens from the hint on.
+    """
+    words, key, rest = segment.words, stream[at], stream[at + 1]
+    axis_at = words[AXES_AT] + AXIS * axis
+    first, count = np.int64(words[axis_at + CONSTANTS_AT]), np.int64(words[axis_at + CONSTANTS])
+    if np.isinf(key):
+        return 0 if key < 0 else 2 * count
+    is_text = words[axis_at + IS_TEXT] != 0
+    low, high, equal = first + hint, first + count, False
+    step = 4 if hint > 0 else count
+    while low < high:
+        middle = min(low + step, (low + high) // 2)
+        if is_text:
+            order = _compare_text(segment, middle, asked_text, np.int64(key), np.int64(rest))
+        else:
+            order = _compare_number(segment, middle, key, rest)
+        if order < 0:
+            low = middle + 1
+            step = min(8 * step, count)
+        else:
+            high = middle
+            equal = equal or order == 0
+    return 2 * (low - first) + (1 + np.int64(stream[at + 2]) if equal else 0)
+
+
+@tight
+def _compare_number(segment: Segment, at: int, key: float, rest: float) -> int:
+    constant = segment.keys[at]
+    if constant != key:
+        return -1 if constant < key else 1
+    rests_at = segment.words[RESTS_AT]
+    held = segment.keys[rests_at + at] if rests_at > 0 else 0.0
+    if held == rest:
+        return 0
+    return -1 if held < rest else 1
+
+
+@tight
+def _compare_text(segment: Segment, at: int, other: npt.NDArray[np.uint8], begin: int, end: int) -> int:
+    """Bytes of UTF-8 are ordered as the characters are."""
+    first, last = segment.text_at[at], segment.text_at[at + 1]
+    for place in range(min(last - first, end - begin)):
+        mine, its = segment.text[first + place], other[begin + place]
+        if mine != its:
+            return -1 if mine < its else 1
+    if last - first == end - begin:
+        return 0
+    return -1 if last - first < end - begin else 1
+
+
+# ---------------------------------------------------------------- comparing
+
+
+@tight
+def _overlaps(notes: npt.NDArray[np.int32], note: int, low: int, high: int) -> bool:
+    """Whether one of the asked intervals, which ascend, has a code in common with this one."""
+    first, last = 0, np.int64(notes[note + NOTE_COUNT]) - 1
+    note += NOTE
+    while first < last:
+        middle = (first + last) // 2
+        if notes[note + 2 * middle + 1] < low:
+            first = middle + 1
+        else:
+            last = middle
+    return notes[note + 2 * first] <= high and low <= notes[note + 2 * first + 1]
+
+
+@tight
+def _fits(notes: npt.NDArray[np.int32], note: int, low: int, high: int) -> bool:
+    """Whether a held interval lies as is asked."""
+    mode = notes[note + NOTE_MODE] & ~LOOSE
+    if mode == OVERLAP:
+        return _overlaps(notes, note, low, high)
+    if mode in (ANY, NEVER):
+        return mode == ANY
+    asked_low, asked_high = notes[note + NOTE], notes[note + NOTE + 1]
+    if mode == SAME:
+        return low == asked_low and high == asked_high
+    if mode == INSIDE:
+        return asked_low <= low and high <= asked_high
+    return low <= asked_low and asked_high <= high
+
+
+@tight
+def _may_fit(notes: npt.NDArray[np.int32], note: int, low: int, high: int) -> bool:
+    """Whether something in a hull may lie as is asked."""
+    mode = notes[note + NOTE_MODE] & ~LOOSE
+    if mode in (OVERLAP, INSIDE):
+        return _overlaps(notes, note, low, high)
+    if mode in (SAME, AROUND):
+        return low <= notes[note + NOTE] and notes[note + NOTE + 1] <= high
+    return mode == ANY
+
+
+@tight
+def _closeness(segment: Segment, asked: Asked, clause: int) -> int:
+    """Whether a clause and the asked constraint match: -1 if not, otherwise the flags of the find."""
+    words = segment.words
+    at = words[ROWS_AT] + ROW * np.int64(words[words[FIRST_AT] + clause])
+    end = words[ROWS_AT] + ROW * np.int64(words[words[FIRST_AT] + clause + 1])
+    flags, covered = 0, 0
+    while at < end:
+        axis = words[at]
+        note = asked.state[axis]
+        fits = note == ABSENT and asked.decides
+        while at < end and words[at] == axis:
+            if not fits and note != ABSENT:
+                fits = _fits(asked.notes, note, words[at + ROW_LOW], words[at + ROW_HIGH])
+            at += ROW
+        if not fits:
+            return -1
+        if note != ABSENT:
+            covered += words[words[AXES_AT] + AXIS * axis + LEADS]
+            if asked.notes[note + NOTE_MODE] & LOOSE:
+                flags = UNSURE
+    if asked.decides and covered != asked.attributes:
+        return -1
+    return flags
+
+
+@tight
+def _take(segment: Segment, asked: Asked, clause: int, found: int) -> int:
+    """Count the clause in, if it matches and its owner is alive."""
+    flags = _closeness(segment, asked, clause)
+    if flags < 0:
+        return found
+    owner = segment.words[segment.words[OWNERS_AT] + clause]
+    if segment.alive[owner >> 1] == 0:
+        return found
+    if owner & 1:
+        flags |= SEVERAL
+    count = found >> FLAG_BITS
+    if count < asked.out.shape[1]:
+        asked.out[0, count] = asked.place
+        asked.out[1, count] = owner >> 1
+        asked.out[2, count] = flags
+    return ((count + 1) << FLAG_BITS) | (found & (SEVERAL | UNSURE)) | flags
+
+
+# ---------------------------------------------------------------- trees
+
+
+@tight
+def _covers(words: npt.NDArray[np.int32], asked: Asked, tree: int) -> bool:
+    """Whether the attributes that count are constrained on both sides, by sets that can meet."""
+    covered = 0
+    for place in range(words[tree + TREE_AXES]):
+        axis = words[words[tree + TREE_AXES_AT] + place]
+        note = asked.state[axis]
+        if note == ABSENT:
+            if not asked.decides:
+                return False
+        elif asked.notes[note + NOTE_MODE] == NEVER:
+            return False
+        else:
+            covered += words[words[AXES_AT] + AXIS * axis + LEADS]
+    return not asked.decides or covered == asked.attributes
+
+
+@tight
+def _find_in_tree(segment: Segment, asked: Asked, tree: int, found: int) -> int:
+    words = segment.words
+    leaf, items = np.int64(words[tree + LEAF]), np.int64(words[tree + ITEMS])
+    node = _next_node(words, asked, tree, 0, 0)
+    while node >= 0:
+        for item in range(node * leaf, min(items, (node + 1) * leaf)):
+            if words[tree + ITEMS_AT] == IN_PLACE:
+                clause = words[tree + FIRST_ITEM] + item
+            else:
+                clause = words[words[tree + ITEMS_AT] + item]
+            found = _take(segment, asked, clause, found)
+        node = _next_node(words, asked, tree, 0, node + 1)
+    return found
+
+
+@tight
+def _next_node(words: npt.NDArray[np.int32], asked: Asked, tree: int, floor: int, node: int) -> int:
+    """The first node of a level, from this one on, whose hull and all hulls above may fit; -1 if there is none.
+
+    Subtrees that do not fit are passed over whole: a node that begins one is looked at from the highest level on
+    which it does. The floor must not be above the highest level.
+    """
+    axes, leaf = np.int64(words[tree + TREE_AXES]), np.int64(words[tree + LEAF])
+    nodes = (np.int64(words[tree + ITEMS]) + leaf - 1) // leaf
+    base, width = np.int64(words[tree + HULLS_AT]), 2 * axes
+    for level in range(floor):
+        base += _nodes_at(nodes, level) * width
+    level = floor
+    here = _nodes_at(nodes, level)
+    while True:
+        while node & (FAN - 1) == 0 and here > FAN:
+            base += here * width
+            level += 1
+            node >>= FAN_BITS
+            here = _nodes_at(nodes, level)
+        if node >= here:
+            return -1
+        while _hull_may_fit(words, asked, words[tree + TREE_AXES_AT], axes, base + node * width):
+            if level == floor:
+                return node
+            level -= 1
+            node <<= FAN_BITS
+            here = _nodes_at(nodes, level)
+            base -= here * width
+        node += 1
+
+
+@tight
+def _nodes_at(nodes: int, level: int) -> int:
+    shift = FAN_BITS * level
+    return (nodes + (1 << shift) - 1) >> shift
+
+
+@tight
+def _hull_may_fit(words: npt.NDArray[np.int32], asked: Asked, axes_at: int, axes: int, at: int) -> bool:
+    for place in range(axes):
+        note = asked.state[words[axes_at + place]]
+        if note != ABSENT and not _may_fit(asked.notes, note, words[at + 2 * place], words[at + 2 * place + 1]):
+            return False
+    return True
+
+
+# ---------------------------------------------------------------- access
+
+
+@tight
+def _find_all(segment: Segment, asked: Asked, found: int) -> int:
+    """Whatever there is: the asked constraint decides, and asks nothing."""
+    for clause in range(segment.words[CLAUSES]):
+        found = _take(segment, asked, clause, found)
+    return found
+
+
+@tight
+def _find_with_one(segment: Segment, asked: Asked, noted: int, found: int) -> int:
+    """The asked constraint decides: what has the attribute that the fewest have, or come near on."""
+    best, fewest = -1, _MANY
+    for attribute in range(asked.attributes):
+        near = _trees_with(segment.words, asked, noted, attribute)
+        if near < fewest:
+            best, fewest = attribute, near
+    found = _find_listed(segment, asked, noted, best, TREES_WITH_AT, found)
+    best, fewest = -1, _MANY
+    for attribute in range(asked.attributes):
+        near = _scattered_near(segment.words, asked, noted, attribute, fewest)
+        if near < fewest:
+            best, fewest = attribute, near
+    return _find_scattered(segment, asked, noted, best, SCATTERED_WITH, found)
+
+
+@tight
+def _find_under_each(segment: Segment, asked: Asked, noted: int, found: int) -> int:
+    """The held clauses decide: what is listed under an attribute that is asked."""
+    words = segment.words
+    if words[OPEN_TREE] >= 0:
+        found = _find_in_tree(segment, asked, words[TREES_AT] + TREE * words[OPEN_TREE], found)
+    found = _find_listed(segment, asked, noted, _EACH, TREES_UNDER_AT, found)
+    return _find_scattered(segment, asked, noted, _EACH, SCATTERED_UNDER, found)
+
+
+@tight
+def _trees_with(words: npt.NDArray[np.int32], asked: Asked, noted: int, attribute: int) -> int:
+    """How many trees of clauses in place have an attribute."""
+    count, note = 0, 0
+    while note < noted:
+        if asked.notes[note + NOTE_ATTRIBUTE] == attribute:
+            count += words[words[AXES_AT] + AXIS * asked.notes[note + NOTE_AXIS] + TREES_WITH]
+        note += NOTE + 2 * asked.notes[note + NOTE_COUNT]
+    return count
+
+
+@tight
+def _scattered_near(words: npt.NDArray[np.int32], asked: Asked, noted: int, attribute: int, enough: int) -> int:
+    """About how many nodes of scattered clauses come near on an attribute; counting ends at `enough`."""
+    near, note = 0, 0
+    while note < noted and near < enough:
+        number = words[words[AXES_AT] + AXIS * asked.notes[note + NOTE_AXIS] + SCATTERED_WITH]
+        if asked.notes[note + NOTE_ATTRIBUTE] == attribute and number >= 0:
+            tree = words[TREES_AT] + TREE * number
+            floor = 1 if words[tree + ITEMS] > FAN else 0
+            node = _next_node(words, asked, tree, floor, 0)
+            while node >= 0 and near < enough:
+                near += 1
+                node = _next_node(words, asked, tree, floor, node + 1)
+        note += NOTE + 2 * asked.notes[note + NOTE_COUNT]
+    return near
+
+
+@tight
+def _find_listed(segment: Segment, asked: Asked, noted: int, attribute: int, which: int, found: int) -> int:
+    """What is in the trees of clauses in place that are listed under an attribute, or under each."""
+    words, note = segment.words, 0
+    while note < noted:
+        if attribute == _EACH or asked.notes[note + NOTE_ATTRIBUTE] == attribute:
+            at = words[AXES_AT] + AXIS * asked.notes[note + NOTE_AXIS] + which
+            for place in range(words[at], words[at] + words[at + 1]):
+                tree = words[TREES_AT] + TREE * words[place]
+                if _covers(words, asked, tree):
+                    found = _find_in_tree(segment, asked, tree, found)
+        note += NOTE + 2 * asked.notes[note + NOTE_COUNT]
+    return found
+
+
+@tight
+def _find_scattered(segment: Segment, asked: Asked, noted: int, attribute: int, which: int, found: int) -> int:
+    """What is in the trees of scattered clauses under an attribute, or under each."""
+    words, note = segment.words, 0
+    while note < noted:
+        number = words[words[AXES_AT] + AXIS * asked.notes[note + NOTE_AXIS] + which]
+        if number >= 0 and (attribute == _EACH or asked.notes[note + NOTE_ATTRIBUTE] == attribute):
+            found = _find_in_tree(segment, asked, words[TREES_AT] + TREE * number, found)
+        note += NOTE + 2 * asked.notes[note + NOTE_COUNT]
+    return found
