@@ -15,6 +15,9 @@ PLOTTED = {name for name in experiments() if name.startswith("fabret")} | {
     "single-event",
     "soak",
     "spark-stream",
+    "symmetric-fig5",
+    "symmetric-fig6",
+    "symmetric-fig7",
     "updates",
 }
 
@@ -51,6 +54,11 @@ FOUND = {
     },
     "spark-scale": {"matching", "counting rows", "worker ready after", "matching / counting rows"},
     "spark-stream": {"batch, median", "batch that met the changes first"},
+    "symmetric-fig4": {"matching with 5,000, memory", "matching with 5,000, SQLite", "loading 1,000, PostgreSQL"},
+    "symmetric-fig5": {"fixed, memory, 2,000 subscriptions", "fixed-geometric, PostgreSQL: 2,000 / 500"},
+    "symmetric-fig6": {"proportional, SQLite, batches of 4"},
+    "symmetric-fig7": {"large-intermediate-results, memory, batches of 1"},
+    "symmetric-penalty": {"symmetric", "classical", "symmetric / classical"},
     "updates": {"batches in", "batches out", "one text subscribed, beyond parsing", "one unsubscribed"},
     "yardstick": {"prefetched", "dependent", "prefetched / dependent"},
 }
@@ -65,7 +73,7 @@ def test_a_small_run_finds_its_figures_and_holds_them_to_no_target(name, tmp_pat
     assert all(math.isfinite(sample) and sample > 0 for each in measured for sample in each.samples)
     assert all(each.target is None for each in measured)
     assert (result.plot is not None) is (name in PLOTTED)
-    assert bool(result.paper) is name.startswith("fabret")
+    assert bool(result.paper) is name.startswith(("fabret", "symmetric-fig"))
     written = report.write(tmp_path, name, report.to_dict(name, bench, result), result)
     assert all(path.stat().st_size > 0 for path in written)
 

@@ -157,7 +157,7 @@ def ask(folder: Path, port: str) -> None:
 
 
 def attempted(call: Call, attempts: int = 3) -> dict[str, object]:
-    """What a call came to. A stream starts a process that has ten seconds to answer, which a busy machine may miss."""
+    """What a call came to. A stream starts a process that has ten seconds to answer: a busy machine needs more."""
     try:
         return {"result": call()}
     except Exception as error:

@@ -86,6 +86,26 @@ _EXPERIMENTS: dict[str, Experiment] = {
         "harken.bench.experiments.spark_stream:run",
         "a stream with a trigger every second, and changes of subscriptions in it",
     ),
+    "symmetric-fig4": Experiment(
+        "harken.bench.experiments.symmetric_scaling:run_breakdown",
+        "publications as constraints: one match, step by step, in memory and on databases",
+    ),
+    "symmetric-fig5": Experiment(
+        "harken.bench.experiments.symmetric_scaling:run_scaling",
+        "publications as constraints: a match against the number of subscriptions",
+    ),
+    "symmetric-fig6": Experiment(
+        "harken.bench.experiments.symmetric_batching:run_cost",
+        "publications in batches: the time a batch takes",
+    ),
+    "symmetric-fig7": Experiment(
+        "harken.bench.experiments.symmetric_batching:run_throughput",
+        "publications in batches: publications per second",
+    ),
+    "symmetric-penalty": Experiment(
+        "harken.bench.experiments.symmetric_batching:run_penalty",
+        "events as publications of single values, beside the classical engine",
+    ),
     "updates": Experiment(
         "harken.bench.experiments.updates:run",
         "subscriptions in and out of a full engine, in batches and one by one",
