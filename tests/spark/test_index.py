@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from harken import Engine
 from harken.errors import ConcurrentChangeError, IndexFormatError, UnknownVersionError
-from harken.spark import Index, Subscriptions, build_index, event_statistics, match, sizing
+from harken.spark import Index, Subscriptions, build_index, event_statistics, match, opened, sizing
 from harken.spark import index as indexing
 from harken.spark.building import Blueprint, build_here
 from harken.spark.index import index_beside
@@ -56,8 +56,7 @@ def texts(*ids: int, salt: int = 0) -> list[tuple[int, str]]:
 
 def pairs(state: IndexState, index: Index, events: pa.Table = EVENTS) -> Pairs:
     """What a version of an index finds, without Spark."""
-    parts = Parts(index.path, state.layers, state.division, state.integer_ids)
-    rows, ids = OpenIndex(parts).match(events, AT)
+    rows, ids = OpenIndex(parts_of(state, index)).match(events, AT)
     assert rows.tolist() == sorted(rows.tolist())
     return sorted(zip(rows.tolist(), ids.to_pylist(), strict=True))
 
@@ -305,6 +304,28 @@ def test_compacting_an_index_leaves_one_layer_that_finds_the_same(
     assert (after.version, after.covers, sizes(after)) == (3, 3, [30])
     assert after.division == before.division
     assert pairs(after, index) == pairs(before, index) == expected(store)
+
+
+def test_a_worker_holds_on_to_what_it_has_open_and_lets_go_of_other_versions(
+    here: list[Blueprint], store: Subscriptions
+) -> None:
+    store.append(texts(*range(20)))
+    index = build_index(NO_SPARK, store, shards=2)
+    first = parts_of(index.state(), index)
+    opened.open_index(first)
+    shards = [opened.open_shard(first, shard) for shard in range(2)]
+    assert [opened.open_shard(parts_of(index.state(), index), shard) for shard in range(2)] == shards
+    store.upsert(texts(1, salt=1))
+    second = parts_of(index.refresh(NO_SPARK), index)
+    opened.open_shard(second, 0)
+    engines = [folder.name for folder in opened._ENGINES if folder.is_relative_to(index.path)]
+    assert engines.count(index.state().layers[0].parts[0].folder) == 1, "what both have is kept"
+    assert index.path not in opened._OPEN
+    assert [key for key in opened._OPEN_SHARDS if key[0] == index.path] == [(index.path, 0)]
+
+
+def parts_of(state: IndexState, index: Index) -> Parts:
+    return Parts(index.path, state.layers, state.division, state.integer_ids)
 
 
 # ---------------------------------------------------------------- older versions

@@ -32,7 +32,8 @@ from harken.errors import (
 from harken.model.limits import Limits
 from harken.model.schema import Schema
 from harken.normal.compiled import conform
-from harken.spark import Change, Subscriptions, compile_subscriptions, compiling
+from harken.spark import Change, Subscriptions, compile_subscriptions, compiling, subscriptions
+from harken.spark.segments import Segment
 from harken.spark.snapshots import Snapshot
 from harken.spark.versions import VersionLog
 
@@ -163,6 +164,25 @@ def test_owners_validity_and_every_clause_are_kept_through_compaction(store: Sub
         held_now = pa.concat_tables(store.tables(store.snapshot())).sort_by("id")
         assert held_now.to_pylist() == expected.to_pylist()
         store.compact()
+
+
+def test_every_file_is_read_once_however_many_replace_others(
+    store: Subscriptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(12):
+        store.upsert([(number % 5, f"x = {number}")])
+    store.delete([4])
+    read: list[str] = []
+    read_segment = subscriptions.read_segment
+
+    def counted(folder: Path, segment: Segment) -> pa.Table:
+        read.append(segment.file)
+        return read_segment(folder, segment)
+
+    monkeypatch.setattr(subscriptions, "read_segment", counted)
+    assert held(store) == {0: 10, 1: 11, 2: 7, 3: 8}
+    assert len(store.ids(store.snapshot())) == 4
+    assert sorted(read) == sorted(2 * [segment.file for segment in store.snapshot().segments])
 
 
 def test_an_id_in_use_is_refused_and_nothing_changes(store: Subscriptions) -> None:
@@ -836,5 +856,6 @@ def test_many_rows_are_compiled_in_portions(store: Subscriptions, monkeypatch: p
         store.append(table)
     store.compact()
     (table,) = store.tables(store.snapshot())
-    assert [row["clauses"][0][0]["attribute"] for row in table.to_pylist()] == [f"x{n}" for n in range(7)]
+    named = {row["id"]: row["clauses"][0][0]["attribute"] for row in table.to_pylist()}
+    assert named == {n: f"x{n}" for n in range(7)}
     assert set(store.snapshot().profile.attributes) == {f"x{n}" for n in range(7)}

@@ -167,7 +167,11 @@ def _engine(folder: Path) -> Engine:
 
 
 def _close_others(parts: Parts) -> None:
-    """Let go of the parts of an index that the version to be opened has not."""
+    """Let go of other versions of an index, and of their parts that the version to be opened has not."""
+    if parts.folder in _OPEN and _OPEN[parts.folder][0] != parts:
+        del _OPEN[parts.folder]
+    for key in [key for key, (known, _) in _OPEN_SHARDS.items() if key[0] == parts.folder and known != parts]:
+        del _OPEN_SHARDS[key]
     needed = {parts.folder / "parts" / part.folder for layer in parts.layers for part in layer.parts.values()}
     for folder in [each for each in _ENGINES if each.is_relative_to(parts.folder) and each not in needed]:
         del _ENGINES[folder]

@@ -199,23 +199,19 @@ class Subscriptions:
         return replace(snapshot, segments=(*earlier.segments, *later.segments))
 
     def tables(self, snapshot: Snapshot) -> Iterator[pa.Table]:
-        """The subscriptions that hold at a version, file by file, in the compiled form."""
-        for at, segment in enumerate(snapshot.segments):
-            if segment.kind != DELETES:
-                yield self.live(snapshot, at)
+        """The subscriptions that hold at a version, in the compiled form, file by file from the latest on."""
+        return self._held(snapshot)
 
     def live(self, snapshot: Snapshot, at: int) -> pa.Table:
         """Of the file at this place, the subscriptions that no later file replaces or removes."""
-        table = read_segment(self._place.segments, snapshot.segments[at])
         later = [each for each in snapshot.segments[at + 1 :] if each.kind != APPENDS]
-        if not later:
-            return table
-        return table.filter(pc.invert(pc.is_in(table.column("id"), value_set=self._ids_in(later))))
+        table = read_segment(self._place.segments, snapshot.segments[at])
+        return _without(table, [self._ids_in(later)] if later else [])
 
     def ids(self, snapshot: Snapshot) -> pa.ChunkedArray:
-        """The ids of all subscriptions that hold at a version."""
+        """The ids of all subscriptions that hold at a version. Reads every file once."""
         id_type = pa.int64() if snapshot.integer_ids else pa.string()
-        chunks = [chunk for table in self.tables(snapshot) for chunk in table.column("id").chunks]
+        chunks = [chunk for table in self._held(snapshot, ["id"]) for chunk in table.column("id").chunks]
         return pa.chunked_array(chunks, id_type)
 
     def superseded(self, snapshot: Snapshot) -> pa.Array:
@@ -224,6 +220,16 @@ class Subscriptions:
         return self._ids_in(segments).unique() if segments else id_array([])
 
     # ---------------------------------------------------------------- inside
+
+    def _held(self, snapshot: Snapshot, columns: list[str] | None = None) -> Iterator[pa.Table]:
+        """What holds, from the latest file on: so that each file is read once, however many replace others."""
+        gone: list[pa.Array] = []
+        for segment in reversed(snapshot.segments):
+            table = read_segment(self._place.segments, segment)
+            if segment.kind != DELETES:
+                yield _without(table if columns is None else table.select(columns), gone)
+            if segment.kind != APPENDS:
+                gone.extend(table.column("id").chunks)
 
     def _put(self, rows: SubscriptionSource | DataFrame, kind: Kind, on_error: OnError) -> Change:
         if on_error not in ("raise", "collect"):
@@ -285,6 +291,13 @@ class Subscriptions:
         strangers = ids.filter(pc.invert(pc.is_in(ids, value_set=known)))
         if len(strangers):
             raise UnknownSubscriptionError(strangers[0].as_py())
+
+
+def _without(table: pa.Table, gone: list[pa.Array]) -> pa.Table:
+    """The rows of a table that have none of these ids."""
+    if not gone:
+        return table
+    return table.filter(pc.invert(pc.is_in(table.column("id"), value_set=pa.concat_arrays(gone))))
 
 
 def _unchecked(snapshot: Snapshot) -> None:

@@ -24,35 +24,41 @@ Decides: TypeAlias = Literal["asked", "held"]
 Found: TypeAlias = tuple[int, int, str]
 """The place of what was asked about; the number and the id, as JSON, of what is held and matches it."""
 
-_SAMPLED = 20_000
+_SAMPLED = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """What some boxes are like, of which many more will come."""
+    """What boxes are like that are about to come in number."""
 
-    boxes: int
+    coming: int
+    seen: int
     values: Mapping[str, int]
-    """How many different sets each attribute has among them."""
+    """How many different sets each attribute has among those that were seen."""
     common: frozenset[str]
-    """The attributes of which at least half of them have a single value."""
+    """The attributes of which at least half of these have a single value."""
 
     @classmethod
-    def of(cls, boxes: Iterable[Box]) -> Spread:
-        """What the first of them are like."""
-        seen: dict[str, set[PointSet]] = defaultdict(set)
+    def of(cls, boxes: Iterable[Box], coming: int) -> Spread:
+        """As the first of them are."""
+        sets: dict[str, set[PointSet]] = defaultdict(set)
         single: Counter[str] = Counter()
-        count = 0
-        for count, box in enumerate(islice(boxes, _SAMPLED), 1):  # noqa: B007
+        seen = 0
+        for box in islice(boxes, _SAMPLED):
+            seen += 1
             for name, points in box.items():
-                seen[name].add(points)
+                sets[name].add(points)
                 single[name] += is_single(points)
-        common = frozenset(name for name, having in single.items() if 2 * having >= count)
-        return cls(count, {name: len(sets) for name, sets in seen.items()}, common)
+        common = frozenset(name for name, having in single.items() if 2 * having >= seen)
+        return cls(coming, seen, {name: len(found) for name, found in sets.items()}, common)
 
-    def crowd(self, box: Box) -> float:
-        """How many of them have the same as a box has, in the attribute in which the fewest have."""
-        return min(self.boxes / self.values.get(name, 1) for name in box)
+    def crowd(self, names: Iterable[str]) -> float:
+        """How many will have the same set as a box has, in that of its attributes in which the fewest do."""
+        return min(map(self._crowd, names))
+
+    def _crowd(self, name: str) -> float:
+        values = self.values.get(name, self.seen)
+        return self.coming / values if 2 * values < self.seen else 0.0
 
 
 ENCODINGS = ("ranges", "paper")

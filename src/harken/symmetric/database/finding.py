@@ -26,16 +26,16 @@ from harken.symmetric.database.slots import (
     CROWD,
     JOINT_SLOT,
     OF_ATTRIBUTE,
+    Digest,
+    Digested,
+    Digests,
     Family,
     Form,
     Part,
     joint_value,
     keys_to_search,
-    parts_of,
-    selectivity,
     slots_to_search,
 )
-from harken.symmetric.pointsets import PointSet
 from harken.symmetric.semantics import Box
 
 if TYPE_CHECKING:
@@ -105,7 +105,8 @@ class Finder:
         self, connection: Connection, side: Side, asked: Sequence[Box], decides: Decides, at: int
     ) -> Iterator[Found]:
         """Candidates by one attribute, or by the joint value of some, verified by the others."""
-        questions = self._questions(connection, side, asked)
+        digests = Digests()
+        questions = self._questions(connection, side, [digests.of(box) for box in asked])
         for number, held, id in self._find(connection, side, questions, decides, at):
             yield questions[number].ask, held, id
 
@@ -127,7 +128,7 @@ class Finder:
             drivers = {each.number: attribute for [each], (attribute, _) in zip(groups, fewest, strict=True)}
             yield from self._by_drivers(connection, side, chunk, drivers, at)
 
-    def fewest(self, connection: Connection, side: Side, boxes: Sequence[Box]) -> list[tuple[str, float]]:
+    def fewest(self, connection: Connection, side: Side, boxes: Sequence[Digested]) -> list[tuple[str, float]]:
         """The attribute of each box that the fewest of what is held meet, and how many, as far as is counted."""
         groups: list[list[_Question]] = [[] for _ in boxes]
         for each in self._questions(connection, side, boxes):
@@ -142,19 +143,19 @@ class Finder:
 
     # ---------------------------------------------------------------- where to look
 
-    def _questions(self, connection: Connection, side: Side, boxes: Sequence[Box]) -> list[_Question]:
+    def _questions(self, connection: Connection, side: Side, boxes: Sequence[Digested]) -> list[_Question]:
         clusters = self._attributes.known(connection, side, {name for box in boxes for name in box})
         questions: list[_Question] = []
         for ask, box in enumerate(boxes):
-            ranks = [selectivity(points) for points in box.values()]
+            ranks = [each.selectivity for each in box.values()]
             for cluster in clusters:
                 known = cluster.attributes
-                probes = [list(self._probes(known.get(name), points)) for name, points in box.items()]
+                probes = [list(self._probes(known.get(name), each)) for name, each in box.items()]
                 joint = self._joint(cluster, box) if cluster.used else None
                 questions.append(_Question(len(questions), ask, probes, ranks, joint))
         return questions
 
-    def _joint(self, cluster: Cluster, box: Box) -> _Probe | None:
+    def _joint(self, cluster: Cluster, box: Digested) -> _Probe | None:
         value = joint_value(box, cluster.key)
         if value is None:
             return None
@@ -162,10 +163,10 @@ class Finder:
         slot = cluster.number * OF_ATTRIBUTE + JOINT_SLOT
         return _Probe(Family.NUMBERS, slot, True, "key", (False, key, key, key, True, key, True))
 
-    def _probes(self, attribute: Attribute | None, points: PointSet) -> Iterator[_Probe]:
+    def _probes(self, attribute: Attribute | None, digest: Digest) -> Iterator[_Probe]:
         if attribute is None:
             return
-        for part in parts_of(points):
+        for part in digest.parts:
             for place, form, leads in slots_to_search(attribute.used, part):
                 way, columns = self._probe(form, part)
                 yield _Probe(part.family, attribute.number * OF_ATTRIBUTE + place, leads, way, columns)

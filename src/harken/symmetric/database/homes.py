@@ -9,8 +9,7 @@ from harken.symmetric.contract import Side
 from harken.symmetric.database.attributes import Attributes
 from harken.symmetric.database.encodings import Spread
 from harken.symmetric.database.finding import Finder
-from harken.symmetric.database.slots import CROWD, JOINT_SLOT, is_single, joint_value, selectivity
-from harken.symmetric.semantics import Box
+from harken.symmetric.database.slots import CROWD, JOINT_SLOT, Digested, joint_value
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -37,7 +36,7 @@ class Homes:
         self._finder = finder
 
     def choose(
-        self, connection: Connection, side: Side, boxes: Sequence[Box], spread: Spread | None
+        self, connection: Connection, side: Side, boxes: Sequence[Digested], spread: Spread | None
     ) -> list[Home]:
         """A place for each clause; without `spread`, what is there already tells what is selective.
 
@@ -62,13 +61,13 @@ class Homes:
         ]
 
 
-def _lead(box: Box, spread: Spread) -> str:
-    return min(box, key=lambda name: (selectivity(box[name]), -spread.values.get(name, 0)))
+def _lead(box: Digested, spread: Spread) -> str:
+    return min(box, key=lambda name: (box[name].selectivity, -spread.values.get(name, 0)))
 
 
-def _key(box: Box, numbers: dict[Key, int], spread: Spread | None) -> Key:
+def _key(box: Digested, numbers: dict[Key, int], spread: Spread | None) -> Key:
     """The longest of the keys of which a box has single values, or a new one, if there may be another."""
-    single = {name for name, points in box.items() if is_single(points)}
+    single = {name for name, found in box.items() if found.value is not None}
     known = max((key for key in numbers if single.issuperset(key)), key=len, default=())
     if known or len(numbers) >= _CLUSTERS:
         return known

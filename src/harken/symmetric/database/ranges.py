@@ -19,17 +19,18 @@ from harken.symmetric.database.attributes import Attributes
 from harken.symmetric.database.dialects import Index, Row, Word
 from harken.symmetric.database.encodings import Decides, Found, Spread, described
 from harken.symmetric.database.finding import PLACE, Finder, span_columns
-from harken.symmetric.database.homes import Homes
+from harken.symmetric.database.homes import Home, Homes
 from harken.symmetric.database.rows import Place, Sort, Span, intervals_of, shapes_of
 from harken.symmetric.database.schema import CLAUSES, SIDES, Layout
 from harken.symmetric.database.searching import FAMILY_KEYS, table_name
 from harken.symmetric.database.slots import (
     JOINT_SLOT,
     OF_ATTRIBUTE,
+    Digested,
+    Digests,
     Family,
     Form,
     Part,
-    parts_of,
     slot,
     sort_of_slot,
 )
@@ -101,31 +102,39 @@ class RangeEncoding:
         spread: Spread | None = None,
     ) -> None:
         """Keep clauses: one row for each alternative of each attribute."""
-        homes = self._homes.choose(connection, side, [box for _, box in clauses], spread)
-        used: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-        planned: list[tuple[int, int, int, str, int, Part]] = []
-        for (clause, box), home in zip(clauses, homes, strict=True):
-            for name, points in box.items():
-                for part in parts_of(points):
-                    place = slot(part.sort, part.form, leads=name == home.lead)
-                    used[home.cluster][name] |= 1 << place
-                    planned.append((clause, len(box), home.cluster, name, place, part))
-        numbers = {
-            cluster: self._attributes.register(connection, side, names, cluster)
-            for cluster, names in sorted(used.items())
-        }
-        rows: dict[Family, list[Row]] = defaultdict(list)
-        for clause, width, cluster, name, place, part in planned:
-            known = (clause, numbers[cluster][name] * OF_ATTRIBUTE + place, width)
-            rows[part.family].append((*known, *self._held(part)))
-        for (clause, box), home in zip(clauses, homes, strict=True):
+        digests = Digests()
+        boxes = [digests.of(box) for _, box in clauses]
+        homes = self._homes.choose(connection, side, boxes, spread)
+        numbers = self._register(connection, side, boxes, homes)
+        rows: dict[Family, list[Row]] = {family: [] for family in Family}
+        for (clause, _), box, home in zip(clauses, boxes, homes, strict=True):
+            width, known = len(box), numbers[home.cluster]
+            for name, digest in box.items():
+                leads, first = name == home.lead, known[name] * OF_ATTRIBUTE
+                for part in digest.parts:
+                    place = slot(part.sort, part.form, leads=leads)
+                    rows[part.family].append((clause, first + place, width, *self._held(part)))
             if home.joint is not None:
-                value = self._dialect.number(home.joint)
-                known = (clause, home.cluster * OF_ATTRIBUTE + JOINT_SLOT, len(box))
-                rows[Family.NUMBERS].append((*known, False, value, True, value, True))
+                place, value = home.cluster * OF_ATTRIBUTE + JOINT_SLOT, self._dialect.number(home.joint)
+                rows[Family.NUMBERS].append((clause, place, width, False, value, True, value, True))
         for family, of_family in rows.items():
             table = self._layout.names(table_name(side, family))
             self._dialect.insert(connection, table, list(_columns(family)), of_family, near=True)
+
+    def _register(
+        self, connection: Connection, side: Side, boxes: Sequence[Digested], homes: Sequence[Home]
+    ) -> dict[int, dict[str, int]]:
+        """The numbers of attributes, by cluster and name; which slots they use is noted."""
+        used: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+        for box, home in zip(boxes, homes, strict=True):
+            of_cluster = used[home.cluster]
+            for name, digest in box.items():
+                for part in digest.parts:
+                    of_cluster[name] |= 1 << slot(part.sort, part.form, leads=name == home.lead)
+        return {
+            cluster: self._attributes.register(connection, side, names, cluster)
+            for cluster, names in sorted(used.items())
+        }
 
     def remove(self, connection: Connection, side: Side, numbers: Sequence[int]) -> None:
         """Forget the rows of constraints."""

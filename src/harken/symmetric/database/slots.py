@@ -15,9 +15,11 @@ keep a row under its slot and its place in it, so that one look into an index fi
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from harken.model.values import Kind
 from harken.symmetric.database.rows import (
@@ -136,28 +138,71 @@ def keys_to_search(form: Form, span: Span) -> tuple[Key, Key]:
     return (LEAST[of] if form is Form.UP else span.low), (GREATEST[of] if form is Form.DOWN else span.high)
 
 
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """A set of points, as rows need it."""
+
+    parts: tuple[Part, ...]
+    selectivity: int
+    """How little it is likely to allow, by its form alone: least is best."""
+    value: str | None
+    """Its value, if it is a single one of an ordered kind: the same text for equal values."""
+
+
+Digested: TypeAlias = Mapping[str, Digest]
+"""A box of digests."""
+
+
+def digest(points: PointSet) -> Digest:
+    """All there is to know of a set."""
+    parts = tuple(parts_of(points))
+    return Digest(parts, _selectivity(points), _value(parts[0]) if is_single(points) else None)
+
+
+class Digests:
+    """Digests of sets, each made once: among many constraints the same set is often the same object."""
+
+    def __init__(self) -> None:
+        # With the set itself, so that no other gets its place in memory.
+        self._known: dict[int, tuple[PointSet, Digest]] = {}
+
+    def of(self, box: Box) -> Digested:
+        """The digests of a box."""
+        known = self._known
+        found = {}
+        for name, points in box.items():
+            entry = known.get(id(points))
+            if entry is None:
+                entry = known[id(points)] = points, digest(points)
+            found[name] = entry[1]
+        return found
+
+
 def is_single(points: PointSet) -> bool:
     """Whether a set is one value of an ordered kind."""
     return isinstance(points, Intervals) and len(points.intervals) == 1 and points.intervals[0].is_point
 
 
-def joint_value(box: Box, key: Sequence[str]) -> int | None:
+def joint_value(box: Digested, key: Sequence[str]) -> int | None:
     """One number for the single values of attributes, the same for equal values; None if one is not single."""
     values = []
     for name in key:
-        points = box.get(name)
-        if points is None or not is_single(points):
+        found = box.get(name)
+        if found is None or found.value is None:
             return None
-        [part] = parts_of(points)
-        low = part.said[0]  # type: ignore[index]  # a span
-        whole = isinstance(low, float) and low.is_integer()
-        values.append((int(part.sort), int(low) if whole else low.decode() if isinstance(low, bytes) else low))
-    digest = hashlib.blake2b(repr(values).encode(), digest_size=8).digest()
+        values.append(found.value)
+    digest = hashlib.blake2b(json.dumps(values).encode(), digest_size=8).digest()
     return int.from_bytes(digest) >> 1
 
 
-def selectivity(points: PointSet) -> int:
-    """How little a set is likely to allow, by its form alone: least is best."""
+def _value(part: Part) -> str:
+    low = part.said[0]  # type: ignore[index]  # a span
+    if isinstance(low, bytes):
+        return low.decode()
+    return f"{part.sort:d} {int(low) if isinstance(low, float) and low.is_integer() else low}"
+
+
+def _selectivity(points: PointSet) -> int:
     match points:
         case Intervals(kind=kind, intervals=intervals):
             if all(each.is_point for each in intervals):

@@ -112,7 +112,7 @@ class DatabaseStore:
             indexes = self._encoding.indexes(side) if afresh else []
             for index in indexes:
                 connection.exec_driver_sql(f"DROP INDEX {index.name}")
-            self._load(connection, side, held_of(table, schema))
+            self._load(connection, side, held_of(table, schema), table.num_rows)
             for index in indexes:
                 connection.exec_driver_sql(index.statement)
             if afresh:
@@ -275,7 +275,7 @@ class DatabaseStore:
         if clauses:
             self._encoding.add(connection, side, clauses, spread)
 
-    def _load(self, connection: Connection, side: Side, coming: Iterator[Held]) -> None:
+    def _load(self, connection: Connection, side: Side, coming: Iterator[Held], count: int) -> None:
         spread = None
         while several := list(islice(coming, _AT_ONCE)):
             ids: dict[SubscriptionId, None] = {}
@@ -285,7 +285,7 @@ class DatabaseStore:
                 ids[each.id] = None
             self._make_room(connection, side, list(ids), replace=False)
             if spread is None:
-                spread = Spread.of(box for each in several for box in each.boxes.boxes if box)
+                spread = Spread.of((box for each in several for box in each.boxes.boxes if box), count)
             self._add(connection, side, several, spread)
 
     def _count(self, connection: Connection, side: Side) -> int:
