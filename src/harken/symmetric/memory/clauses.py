@@ -9,8 +9,7 @@ from functools import reduce
 import numpy as np
 import numpy.typing as npt
 
-from harken.symmetric.memory import constants as all_constants
-from harken.symmetric.memory.constants import Constants
+from harken.symmetric.memory.constants import Constants, join_constants
 from harken.symmetric.memory.kernels.building import copy_parts, count_parts
 from harken.symmetric.memory.orders import Mask, Places
 
@@ -123,7 +122,7 @@ def joined(several: Sequence[Clauses]) -> Clauses:
         return several[0]
     axes = reduce(np.union1d, [each.axes for each in several]).astype(np.int32)
     places = [np.searchsorted(axes, each.axes) for each in several]
-    constants, ranks = all_constants.joined([each.constants for each in several], places)
+    constants, ranks = join_constants([each.constants for each in several], places)
     recoded = [each._recoded(constants, *where) for each, *where in zip(several, places, ranks, strict=True)]
     counts = np.concatenate([np.diff(each.first) for each in recoded])
     return Clauses(

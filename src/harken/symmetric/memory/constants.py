@@ -72,7 +72,7 @@ class Constants:
         )
 
 
-def joined(several: Sequence[Constants], axes: Sequence[Places]) -> tuple[Constants, list[Places]]:
+def join_constants(several: Sequence[Constants], axes: Sequence[Places]) -> tuple[Constants, list[Places]]:
     """All constants of several, and the ranks that those of each have on their axes then.
 
     `axes` says for each which of the joint axes its own are. O(n), but for texts.

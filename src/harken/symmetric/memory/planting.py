@@ -10,36 +10,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from harken.symmetric.memory.clauses import Clauses
-from harken.symmetric.memory.kernels.building import hulls_of, is_alike, least_crowded, plant, signatures
+from harken.symmetric.memory.kernels.building import hulls_of, is_alike, least_crowded, signatures
 from harken.symmetric.memory.kernels.layout import (
     AXIS,
-    FAN,
-    FIRST_ITEM,
     HULLS_AT,
     IN_PLACE,
-    ITEMS,
     ITEMS_AT,
-    LEAF,
     SCATTERED_WITH,
-    TREE,
-    TREE_AXES,
     TREE_AXES_AT,
     TREES_UNDER_AT,
     TREES_WITH_AT,
 )
 from harken.symmetric.memory.orders import Mask, Places
+from harken.symmetric.memory.trees import Items, Words, absolute, laid
 
 MOST_TREES = 4096
 """Trees of clauses in place. Each is looked at by itself: with too many of them little would be won."""
 
 LEAF_IN_PLACE = 16
 """Clauses to a node, where they lie one after the other."""
-
-Words = npt.NDArray[np.int32]
 
 
 @dataclass(slots=True)
@@ -69,13 +61,13 @@ def planted(clauses: Clauses, leads: Mask, smallest_tree: int) -> Plan:
     scattered = _Scattered.of(clauses, leads, grove.rest)
     under = scattered.only(scattered.is_least_crowded)
     items = [grove.items, scattered.items(), under.items()]
-    trees, body, order = _laid(clauses, items)
+    trees, body, order = laid(clauses.codes, items)
     at = int(grove.items.counts.sum())
-    whole = np.concatenate([grove.members[_absolute(grove.items.counts, order[:at])], grove.rest])
+    whole = np.concatenate([grove.members[absolute(grove.items.counts, order[:at])], grove.rest])
     access = np.full((len(clauses.axes), AXIS - SCATTERED_WITH), -1, np.int32)
     begin = len(grove.items.counts)
     for column, each in enumerate((scattered, under)):
-        local = _absolute(each.counts, order[at : at + len(each.clause)])
+        local = absolute(each.counts, order[at : at + len(each.clause)])
         # Items are clauses by the place they will have.
         first = int(trees[begin, ITEMS_AT]) if len(each.axes) else 0
         body[first : first + len(local)] = each.clause[local] + len(grove.members)
@@ -83,66 +75,6 @@ def planted(clauses: Clauses, leads: Mask, smallest_tree: int) -> Plan:
         at, begin = at + len(each.clause), begin + len(each.axes)
     lists, access[:, TREES_WITH_AT - SCATTERED_WITH :] = grove.listed(len(body))
     return Plan(whole, grove.open_tree, trees, np.concatenate([body, lists]), access)
-
-
-@dataclass(slots=True)
-class _Items:
-    """The items of some trees, one tree after the other."""
-
-    counts: Places
-    """By tree."""
-    leaf: int
-    in_place: bool
-    axes: Places
-    """By tree, how many it has."""
-    axis: Words
-    """The axes of all trees."""
-    hulls: Words
-    """Low and high, axis by axis, item by item."""
-
-
-def _laid(clauses: Clauses, several: list[_Items]) -> tuple[Words, Words, Places]:
-    """The rows of trees; what they consist of; and how their items are ordered.
-
-    That is axes, items if they are not in place (to be filled in), and hulls.
-    """
-    counts = np.concatenate([each.counts for each in several])
-    axes = np.concatenate([each.axes for each in several])
-    leaf = np.repeat([each.leaf for each in several], [len(each.counts) for each in several])
-    in_place = np.repeat([each.in_place for each in several], [len(each.counts) for each in several])
-    axis = np.concatenate([each.axis for each in several])
-    hulls = np.concatenate([each.hulls for each in several])
-    own = np.where(in_place, 0, counts)
-    nodes = _nodes(counts, leaf)
-    sizes = np.concatenate([[len(axis)], own, 2 * axes * nodes])
-    at = np.cumsum(sizes)[:-1]
-    trees = np.zeros((len(counts), TREE), np.int32)
-    trees[:, ITEMS_AT] = np.where(in_place, IN_PLACE, at[: len(counts)])
-    trees[:, FIRST_ITEM] = np.where(in_place, np.cumsum(counts) - counts, 0)
-    trees[:, ITEMS], trees[:, LEAF], trees[:, TREE_AXES] = counts, leaf, axes
-    trees[:, TREE_AXES_AT] = np.cumsum(axes) - axes
-    trees[:, HULLS_AT] = at[len(counts) :]
-    body = np.empty(sizes.sum(), np.int32)
-    body[: len(axis)] = axis
-    order = np.empty(counts.sum(), np.int64)
-    items = 2 * axes * counts
-    plant(trees, np.cumsum(items) - items, hulls, clauses.codes, order, body)
-    return trees, body, order
-
-
-def _nodes(counts: Places, leaf: Places) -> Places:
-    """How many nodes trees have, on all levels together."""
-    level = -(-counts // leaf)
-    total = level.copy()
-    while (level > FAN).any():
-        level = np.where(level > FAN, -(-level // FAN), 0)
-        total += level
-    return total
-
-
-def _absolute(counts: Places, order: Places) -> Places:
-    """Orders within trees as one order of all."""
-    return order + np.repeat(np.cumsum(counts) - counts, counts)
 
 
 class _Grove:
@@ -168,7 +100,7 @@ class _Grove:
         axes = np.bincount(of_tree[new], minlength=len(chosen))
         hulls = np.empty((2 * axes * counts).sum(), np.int32)
         hulls_of(clauses.first, clauses.axis, clauses.low, clauses.high, self.members, hulls)
-        self.items = _Items(counts, LEAF_IN_PLACE, True, axes, clauses.axis[rows[new]], hulls)
+        self.items = Items(counts, LEAF_IN_PLACE, True, axes, clauses.axis[rows[new]], hulls)
         nothing = np.flatnonzero(axes == 0)
         self.open_tree = int(nothing[0]) if len(nothing) else -1
 
@@ -284,10 +216,10 @@ class _Scattered:
         """By tree, its items."""
         return np.asarray(np.unique(self.axis, return_counts=True)[1], np.int64)
 
-    def items(self) -> _Items:
+    def items(self) -> Items:
         """The items of one tree for each axis that leads."""
         axes, first = np.unique(self.axis, return_index=True)
         width = self.width[first]
         axis = np.repeat(axes, width) + np.arange(width.sum()) - np.repeat(np.cumsum(width) - width, width)
         used = np.arange(4) < 2 * self.width[:, None]
-        return _Items(self.counts, 1, False, width, axis.astype(np.int32), self.hull[used])
+        return Items(self.counts, 1, False, width, axis.astype(np.int32), self.hull[used])

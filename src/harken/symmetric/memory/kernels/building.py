@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.jit import kernel, tight
+from harken.symmetric.memory.kernels.arranging import arrange
 from harken.symmetric.memory.kernels.layout import (
     FAN,
     HULLS_AT,
@@ -24,18 +25,6 @@ from harken.symmetric.memory.kernels.layout import (
 
 _FIRST, _SECOND = np.uint64(30), np.uint64(27)
 _MULTIPLIER, _SECOND_MULTIPLIER = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-
-_BUCKETS = 1 << 16
-"""Ranks that are told apart."""
-
-_MOST_PENDING = 256
-"""Halves that may wait to be halved; if there are more, some stay as they are."""
-
-_SAMPLE = 128
-"""Items that are looked at to say how far apart they lie."""
-
-_ASKED_WIDTH = _BUCKETS / 1024
-"""How wide an asked interval is taken to be, in ranks: of two axes that could be halved, the longer one is."""
 
 
 @tight
@@ -184,10 +173,10 @@ def plant(
     order: npt.NDArray[np.int64],
     body: npt.NDArray[np.int32],
 ) -> None:
-    """Arrange the items of trees, and fill in the hulls of their nodes.
+    """Arrange the items of trees of several axes, and fill in the hulls of all trees' nodes.
 
     Trees have their rows already, with addresses in `body`, which has their axes. The hulls of a tree's items
-    begin at hulls_at; items of all trees follow each other, and `order` gets for each place which of its tree's
+    begin at hulls_at; items of all trees follow each other, and `order` says for each place which of its tree's
     items comes there.
     """
     begin = 0
@@ -196,13 +185,9 @@ def plant(
         axes, hulls_first = np.int64(trees[tree, TREE_AXES]), np.int64(trees[tree, HULLS_AT])
         own = hulls[hulls_at[tree] : hulls_at[tree] + 2 * axes * count].reshape((count, 2 * axes))
         places = order[begin : begin + count]
-        for place in range(count):
-            places[place] = place
-        if axes == 1:
-            places[:] = np.argsort((own[:, 0].astype(np.int64) << 32) | own[:, 1].astype(np.int64))
-        elif axes > 1:
-            at = trees[tree, TREE_AXES_AT]
-            arrange(own, codes[body[at : at + axes]], leaf, places)
+        if axes > 1:
+            axes_at = trees[tree, TREE_AXES_AT]
+            arrange(own, body[axes_at : axes_at + axes], codes, leaf, places)
         nodes = _lay_leaves(own, places, leaf, body[hulls_first:])
         _raise_hulls(body, hulls_first, nodes, axes)
         begin += count
@@ -238,145 +223,6 @@ def _raise_hulls(words: npt.NDArray[np.int32], at: int, nodes: int, axes: int) -
                     bound = min(bound, other) if column % 2 == 0 else max(bound, other)
                 words[above + parent * width + column] = bound
         at, nodes = above, (nodes + FAN - 1) // FAN
-
-
-@kernel
-def arrange(
-    hulls: npt.NDArray[np.int32], codes: npt.NDArray[np.int64], leaf: int, order: npt.NDArray[np.int64]
-) -> None:
-    """An order in which hulls that are near on all axes come near: a k-d tree over their middles (Bentley 1975).
-
-    The items are halved again and again, each time on the axis where that makes hulls smallest, until as many are
-    left as a leaf holds. Halves begin where nodes do, unless that would part items that are alike on the axis.
-    """
-    count, axes = hulls.shape[0], hulls.shape[1] // 2
-    ranks = np.empty((count, axes), np.uint16)
-    widths, sums = np.empty(axes), np.empty((2, axes))
-    for axis in range(axes):
-        widths[axis] = _rank(hulls[:, 2 * axis], hulls[:, 2 * axis + 1], codes[axis], ranks[:, axis])
-    begins, ends = np.empty(_MOST_PENDING, np.int64), np.empty(_MOST_PENDING, np.int64)
-    begins[0], ends[0], pending = 0, count, 1
-    while pending > 0:
-        pending -= 1
-        begin, end = begins[pending], ends[pending]
-        if end - begin <= leaf or pending + 2 > _MOST_PENDING:
-            continue
-        axis = _longest(ranks, widths, order[begin:end], sums)
-        if axis >= 0:
-            middle = _split(ranks[:, axis], order, begin, end, leaf)
-            begins[pending], ends[pending] = begin, middle
-            begins[pending + 1], ends[pending + 1] = middle, end
-            pending += 2
-
-
-@tight
-def _longest(
-    ranks: npt.NDArray[np.uint16],
-    widths: npt.NDArray[np.float64],
-    items: npt.NDArray[np.int64],
-    sums: npt.NDArray[np.float64],
-) -> int:
-    """The axis on which halving some items shrinks their hulls the most; -1 if it does on none."""
-    sums[:] = 0.0
-    step = max(1, len(items) // _SAMPLE)
-    for place in range(0, len(items), step):
-        for axis in range(len(widths)):
-            rank = float(ranks[items[place], axis])
-            sums[0, axis] += rank
-            sums[1, axis] += rank * rank
-    count = (len(items) + step - 1) // step
-    best, least = -1, 1.0
-    for axis in range(len(widths)):
-        # As long as an even spread with the same deviation: a few items far off make no difference.
-        variance = max(0.0, sums[1, axis] / count - (sums[0, axis] / count) ** 2)
-        length, fixed = np.sqrt(12 * variance), widths[axis] + _ASKED_WIDTH
-        shrunk = (length / 2 + fixed) / (length + fixed)
-        if shrunk < least:
-            best, least = axis, shrunk
-    return best
-
-
-@tight
-def _split(ranks: npt.NDArray[np.uint16], order: npt.NDArray[np.int64], begin: int, end: int, leaf: int) -> int:
-    """Reorder items in two halves, the first of which has the lower ranks; where the second begins."""
-    unit = leaf
-    while 2 * unit < end - begin:
-        unit *= 2
-    middle = (begin // unit + 1) * unit
-    first, last = _select(ranks, order, begin, end, middle)
-    shortest = (end - begin) // 8
-    for place in (first, last) if middle - first < last - middle else (last, first):
-        if place - begin >= max(1, shortest) and end - place >= max(1, shortest):
-            return place
-    return middle
-
-
-@tight
-def _select(
-    ranks: npt.NDArray[np.uint16], order: npt.NDArray[np.int64], begin: int, end: int, middle: int
-) -> tuple[int, int]:
-    """Reorder items so that none before the middle has a higher rank than one from there on (Hoare 1961).
-
-    Returns from where to where all have the rank of that in the middle.
-    """
-    while end - begin > 1:
-        pivot = _median_of_three(ranks[order[begin]], ranks[order[(begin + end) // 2]], ranks[order[end - 1]])
-        below, place, above = begin, begin, end
-        while place < above:
-            item = order[place]
-            if ranks[item] < pivot:
-                order[place], order[below] = order[below], item
-                below += 1
-                place += 1
-            elif ranks[item] > pivot:
-                above -= 1
-                order[place], order[above] = order[above], item
-            else:
-                place += 1
-        if middle < below:
-            end = below
-        elif middle >= above:
-            begin = above
-        else:
-            return below, above
-    return begin, end
-
-
-@tight
-def _median_of_three(one: int, two: int, three: int) -> int:
-    return max(min(one, two), min(max(one, two), three))
-
-
-@kernel
-def _rank(
-    low: npt.NDArray[np.int32], high: npt.NDArray[np.int32], codes: int, ranks: npt.NDArray[np.uint16]
-) -> float:
-    """The ranks of intervals' middles among all bounds of an axis; the mean width of intervals, in ranks too."""
-    buckets = min(codes, _BUCKETS)
-    below = np.zeros(buckets + 1, np.int64)
-    bounds = 0
-    for place in range(len(low)):
-        if low[place] > 0:
-            below[np.int64(low[place]) * buckets // codes + 1] += 1
-            bounds += 1
-        if high[place] < codes - 1:
-            below[np.int64(high[place]) * buckets // codes + 1] += 1
-            bounds += 1
-    if bounds == 0:
-        ranks[:] = 0
-        return 0.0
-    for bucket in range(buckets):
-        below[bucket + 1] += below[bucket]
-    width = 0.0
-    for place in range(len(low)):
-        begin, end = 0, bounds
-        if low[place] > 0:
-            begin = below[np.int64(low[place]) * buckets // codes]
-        if high[place] < codes - 1:
-            end = below[np.int64(high[place]) * buckets // codes + 1]
-        ranks[place] = (begin + end) * (_BUCKETS - 1) // (2 * bounds)
-        width += (end - begin) / bounds
-    return width / len(low) * _BUCKETS
 
 
 @kernel

@@ -28,7 +28,8 @@ decide, their number, and then each: place, attributes, asks, and that many asks
 mode, intervals, and that many intervals of two bounds. A bound is a key, a rest and a nudge, as in `positions`; of
 a text the key and the rest say where its bytes begin and end; one without a limit has an infinite key.
 
-Compiled kernels are cached by the text of their own file: after a change here, remove their `__pycache__`.
+Compiled kernels are cached by the text of their own file. After a change here, in `noting` or in `arranging`,
+remove `__pycache__` beside them.
 """
 
 from __future__ import annotations

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 
-from harken.jit import tight
+from harken.jit import part, tight
 from harken.symmetric.memory.kernels.layout import (
     ABSENT,
     ANY,
     AROUND,
-    ASK,
     AXES,
     AXES_AT,
     AXIS,
-    BOUND,
     CLAUSES,
-    CONSTANTS,
-    CONSTANTS_AT,
     FAN,
     FAN_BITS,
     FIRST_AT,
@@ -28,8 +22,6 @@ from harken.symmetric.memory.kernels.layout import (
     HULLS_AT,
     IN_PLACE,
     INSIDE,
-    INTERVAL,
-    IS_TEXT,
     ITEMS,
     ITEMS_AT,
     LEADS,
@@ -41,11 +33,9 @@ from harken.symmetric.memory.kernels.layout import (
     NOTE_AXIS,
     NOTE_COUNT,
     NOTE_MODE,
-    NUMBER,
     OPEN_TREE,
     OVERLAP,
     OWNERS_AT,
-    RESTS_AT,
     ROW,
     ROW_HIGH,
     ROW_LOW,
@@ -63,34 +53,10 @@ from harken.symmetric.memory.kernels.layout import (
     TREES_WITH_AT,
     UNSURE,
 )
+from harken.symmetric.memory.kernels.noting import Asked, Segment, forget, note
 
 _MANY = 1 << 60
 _EACH = -1
-
-
-class Segment(NamedTuple):
-    """The arrays of a segment, and which owners are alive."""
-
-    words: npt.NDArray[np.int32]
-    keys: npt.NDArray[np.float64]
-    text_at: npt.NDArray[np.int64]
-    text: npt.NDArray[np.uint8]
-    alive: npt.NDArray[np.uint8]
-
-
-class Asked(NamedTuple):
-    """What is known of the asked constraint at hand, axis by axis, and where finds go.
-
-    `state` has for each axis where its note begins in `notes`, or ABSENT. `out` has a row of places, one of slots
-    and one of flags; more may be found than it has room for.
-    """
-
-    state: npt.NDArray[np.int32]
-    notes: npt.NDArray[np.int32]
-    decides: bool
-    place: int
-    attributes: int
-    out: npt.NDArray[np.int64]
 
 
 @tight
@@ -119,140 +85,21 @@ def find(
     found, at = 0, 2
     for _ in range(np.int64(stream[1])):
         asked = Asked(state, notes, stream[0] != 0, np.int64(stream[at]), np.int64(stream[at + 1]), out)
-        at, noted = _note(segment, asked, stream, asked_text, at)
+        at, noted = note(segment, asked, stream, asked_text, at)
         if not asked.decides:
             found = _find_under_each(segment, asked, noted, found)
         elif asked.attributes:
             found = _find_with_one(segment, asked, noted, found)
         else:
             found = _find_all(segment, asked, found)
-        _forget(asked, noted)
+        forget(asked, noted)
     return found
-
-
-# ---------------------------------------------------------------- taking in what is asked
-
-
-@tight
-def _note(
-    segment: Segment,
-    asked: Asked,
-    stream: npt.NDArray[np.float64],
-    asked_text: npt.NDArray[np.uint8],
-    at: int,
-) -> tuple[int, int]:
-    """Note the asks of one constraint on the axes that there are; the next in the stream, the end of the notes."""
-    asks = np.int64(stream[at + 2])
-    at += 3
-    noted = 0
-    for _ in range(asks):
-        count = np.int64(stream[at + 3])
-        axis = _axis_numbered(segment.words, np.int64(stream[at]))
-        if axis >= 0:
-            asked.state[axis] = noted
-            asked.notes[noted + NOTE_MODE] = np.int32(stream[at + 2])
-            asked.notes[noted + NOTE_COUNT] = count
-            asked.notes[noted + NOTE_ATTRIBUTE] = np.int32(stream[at + 1])
-            asked.notes[noted + NOTE_AXIS] = axis
-            noted += NOTE
-            hint = np.int64(0)
-            for bound in range(2 * count):
-                code = _code(segment, axis, stream, asked_text, at + ASK + BOUND * bound, hint)
-                asked.notes[noted + bound] = code
-                hint = max(0, code // 2 - 1)
-            noted += 2 * count
-        at += ASK + INTERVAL * count
-    return at, noted
-
-
-@tight
-def _forget(asked: Asked, noted: int) -> None:
-    note = 0
-    while note < noted:
-        asked.state[asked.notes[note + NOTE_AXIS]] = ABSENT
-        note += NOTE + 2 * asked.notes[note + NOTE_COUNT]
-
-
-@tight
-def _axis_numbered(words: npt.NDArray[np.int32], number: int) -> int:
-    """The axis with this number in the store, or -1."""
-    low, high = 0, np.int64(words[AXES])
-    while low < high:
-        middle = (low + high) // 2
-        if words[words[AXES_AT] + AXIS * middle + NUMBER] < number:
-            low = middle + 1
-        else:
-            high = middle
-    if low < words[AXES] and words[words[AXES_AT] + AXIS * low + NUMBER] == number:
-        return low
-    return -1
-
-
-@tight
-def _code(
-    segment: Segment,
-    axis: int,
-    stream: npt.NDArray[np.float64],
-    asked_text: npt.NDArray[np.uint8],
-    at: int,
-    hint: int,
-) -> int:
-    """The code of a bound among the constants of an axis, none of which before the hint is larger.
-
-    Bounds ascend, and two that follow each other are often close: so the search widens from the hint on.
-    """
-    words, key, rest = segment.words, stream[at], stream[at + 1]
-    axis_at = words[AXES_AT] + AXIS * axis
-    first, count = np.int64(words[axis_at + CONSTANTS_AT]), np.int64(words[axis_at + CONSTANTS])
-    if np.isinf(key):
-        return 0 if key < 0 else 2 * count
-    is_text = words[axis_at + IS_TEXT] != 0
-    low, high, equal = first + hint, first + count, False
-    step = 4 if hint > 0 else count
-    while low < high:
-        middle = min(low + step, (low + high) // 2)
-        if is_text:
-            order = _compare_text(segment, middle, asked_text, np.int64(key), np.int64(rest))
-        else:
-            order = _compare_number(segment, middle, key, rest)
-        if order < 0:
-            low = middle + 1
-            step = min(8 * step, count)
-        else:
-            high = middle
-            equal = equal or order == 0
-    return 2 * (low - first) + (1 + np.int64(stream[at + 2]) if equal else 0)
-
-
-@tight
-def _compare_number(segment: Segment, at: int, key: float, rest: float) -> int:
-    constant = segment.keys[at]
-    if constant != key:
-        return -1 if constant < key else 1
-    rests_at = segment.words[RESTS_AT]
-    held = segment.keys[rests_at + at] if rests_at > 0 else 0.0
-    if held == rest:
-        return 0
-    return -1 if held < rest else 1
-
-
-@tight
-def _compare_text(segment: Segment, at: int, other: npt.NDArray[np.uint8], begin: int, end: int) -> int:
-    """Bytes of UTF-8 are ordered as the characters are."""
-    first, last = segment.text_at[at], segment.text_at[at + 1]
-    for place in range(min(last - first, end - begin)):
-        mine, its = segment.text[first + place], other[begin + place]
-        if mine != its:
-            return -1 if mine < its else 1
-    if last - first == end - begin:
-        return 0
-    return -1 if last - first < end - begin else 1
 
 
 # ---------------------------------------------------------------- comparing
 
 
-@tight
+@part
 def _overlaps(notes: npt.NDArray[np.int32], note: int, low: int, high: int) -> bool:
     """Whether one of the asked intervals, which ascend, has a code in common with this one."""
     first, last = 0, np.int64(notes[note + NOTE_COUNT]) - 1
@@ -266,7 +113,7 @@ def _overlaps(notes: npt.NDArray[np.int32], note: int, low: int, high: int) -> b
     return notes[note + 2 * first] <= high and low <= notes[note + 2 * first + 1]
 
 
-@tight
+@part
 def _fits(notes: npt.NDArray[np.int32], note: int, low: int, high: int) -> bool:
     """Whether a held interval lies as is asked."""
     mode = notes[note + NOTE_MODE] & ~LOOSE
@@ -282,7 +129,7 @@ def _fits(notes: npt.NDArray[np.int32], note: int, low: int, high: int) -> bool:
     return low <= asked_low and asked_high <= high
 
 
-@tight
+@part
 def _may_fit(notes: npt.NDArray[np.int32], note: int, low: int, high: int) -> bool:
     """Whether something in a hull may lie as is asked."""
     mode = notes[note + NOTE_MODE] & ~LOOSE
@@ -293,7 +140,7 @@ def _may_fit(notes: npt.NDArray[np.int32], note: int, low: int, high: int) -> bo
     return mode == ANY
 
 
-@tight
+@part
 def _closeness(segment: Segment, asked: Asked, clause: int) -> int:
     """Whether a clause and the asked constraint match: -1 if not, otherwise the flags of the find."""
     words = segment.words
@@ -319,7 +166,7 @@ def _closeness(segment: Segment, asked: Asked, clause: int) -> int:
     return flags
 
 
-@tight
+@part
 def _take(segment: Segment, asked: Asked, clause: int, found: int) -> int:
     """Count the clause in, if it matches and its owner is alive."""
     flags = _closeness(segment, asked, clause)
@@ -341,7 +188,7 @@ def _take(segment: Segment, asked: Asked, clause: int, found: int) -> int:
 # ---------------------------------------------------------------- trees
 
 
-@tight
+@part
 def _covers(words: npt.NDArray[np.int32], asked: Asked, tree: int) -> bool:
     """Whether the attributes that count are constrained on both sides, by sets that can meet."""
     covered = 0
@@ -362,19 +209,20 @@ def _covers(words: npt.NDArray[np.int32], asked: Asked, tree: int) -> bool:
 def _find_in_tree(segment: Segment, asked: Asked, tree: int, found: int) -> int:
     words = segment.words
     leaf, items = np.int64(words[tree + LEAF]), np.int64(words[tree + ITEMS])
-    node = _next_node(words, asked, tree, 0, 0)
-    while node >= 0:
+    node = -1
+    while True:
+        node = _next_node(words, asked, tree, 0, node + 1)
+        if node < 0:
+            return found
         for item in range(node * leaf, min(items, (node + 1) * leaf)):
             if words[tree + ITEMS_AT] == IN_PLACE:
                 clause = words[tree + FIRST_ITEM] + item
             else:
                 clause = words[words[tree + ITEMS_AT] + item]
             found = _take(segment, asked, clause, found)
-        node = _next_node(words, asked, tree, 0, node + 1)
-    return found
 
 
-@tight
+@part
 def _next_node(words: npt.NDArray[np.int32], asked: Asked, tree: int, floor: int, node: int) -> int:
     """The first node of a level, from this one on, whose hull and all hulls above may fit; -1 if there is none.
 
@@ -406,13 +254,13 @@ def _next_node(words: npt.NDArray[np.int32], asked: Asked, tree: int, floor: int
         node += 1
 
 
-@tight
+@part
 def _nodes_at(nodes: int, level: int) -> int:
     shift = FAN_BITS * level
     return (nodes + (1 << shift) - 1) >> shift
 
 
-@tight
+@part
 def _hull_may_fit(words: npt.NDArray[np.int32], asked: Asked, axes_at: int, axes: int, at: int) -> bool:
     for place in range(axes):
         note = asked.state[words[axes_at + place]]
@@ -424,7 +272,7 @@ def _hull_may_fit(words: npt.NDArray[np.int32], asked: Asked, axes_at: int, axes
 # ---------------------------------------------------------------- access
 
 
-@tight
+@part
 def _find_all(segment: Segment, asked: Asked, found: int) -> int:
     """Whatever there is: the asked constraint decides, and asks nothing."""
     for clause in range(segment.words[CLAUSES]):
@@ -432,7 +280,7 @@ def _find_all(segment: Segment, asked: Asked, found: int) -> int:
     return found
 
 
-@tight
+@part
 def _find_with_one(segment: Segment, asked: Asked, noted: int, found: int) -> int:
     """The asked constraint decides: what has the attribute that the fewest have, or come near on."""
     best, fewest = -1, _MANY
@@ -449,7 +297,7 @@ def _find_with_one(segment: Segment, asked: Asked, noted: int, found: int) -> in
     return _find_scattered(segment, asked, noted, best, SCATTERED_WITH, found)
 
 
-@tight
+@part
 def _find_under_each(segment: Segment, asked: Asked, noted: int, found: int) -> int:
     """The held clauses decide: what is listed under an attribute that is asked."""
     words = segment.words
@@ -459,7 +307,7 @@ def _find_under_each(segment: Segment, asked: Asked, noted: int, found: int) -> 
     return _find_scattered(segment, asked, noted, _EACH, SCATTERED_UNDER, found)
 
 
-@tight
+@part
 def _trees_with(words: npt.NDArray[np.int32], asked: Asked, noted: int, attribute: int) -> int:
     """How many trees of clauses in place have an attribute."""
     count, note = 0, 0
@@ -479,10 +327,12 @@ def _scattered_near(words: npt.NDArray[np.int32], asked: Asked, noted: int, attr
         if asked.notes[note + NOTE_ATTRIBUTE] == attribute and number >= 0:
             tree = words[TREES_AT] + TREE * number
             floor = 1 if words[tree + ITEMS] > FAN else 0
-            node = _next_node(words, asked, tree, floor, 0)
-            while node >= 0 and near < enough:
-                near += 1
+            node = -1
+            while near < enough:
                 node = _next_node(words, asked, tree, floor, node + 1)
+                if node < 0:
+                    break
+                near += 1
         note += NOTE + 2 * asked.notes[note + NOTE_COUNT]
     return near
 
