@@ -67,11 +67,11 @@ def test_the_error_behind_it_is_kept() -> None:
 
 
 def test_an_error_that_a_real_task_raises_is_found(spark: SparkSession) -> None:
+    # Defined here, it travels whole: workers cannot import the tests.
+    def refuse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        raise EventError("not this one", row=7, suggestion="or so it is said")
+        yield from batches
+
     with pytest.raises(TaskError) as caught, retold():
-        spark.range(1).mapInArrow(_refuse, "id long").collect()
+        spark.range(1).mapInArrow(refuse, "id long").collect()
     assert str(caught.value) == "event 7: not this one; or so it is said"
-
-
-def _refuse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    raise EventError("not this one", row=7, suggestion="or so it is said")
-    yield from batches

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harken.bench.measuring import Bench
-from harken.spark import Index, Subscriptions, build_index, local_session
+from harken.spark import Index, Subscriptions, build_index
+from harken.spark.lifetime import temporary_session
 from harken.workloads import Workload, workload
 
 if TYPE_CHECKING:
@@ -64,17 +65,11 @@ class Ground:
 @contextmanager
 def ground(bench: Bench) -> Iterator[Ground]:
     """A session with two cores and an empty folder; both end with the experiment, unless the session was there."""
-    from pyspark.sql import SparkSession
-
-    before = SparkSession.getActiveSession()
-    with bench.progress.step("starting Spark"):
-        spark = local_session(f"local[{CORES}]")
-    try:
-        with tempfile.TemporaryDirectory(prefix="harken-bench-") as folder:
-            yield Ground(bench, spark, Path(folder))
-    finally:
-        if before is None:
-            spark.stop()
+    with ExitStack() as held:
+        with bench.progress.step("starting Spark"):
+            spark = held.enter_context(temporary_session(f"local[{CORES}]"))
+        folder = held.enter_context(tempfile.TemporaryDirectory(prefix="harken-bench-"))
+        yield Ground(bench, spark, Path(folder))
 
 
 def consume(frame: DataFrame) -> None:
