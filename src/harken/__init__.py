@@ -14,8 +14,11 @@ from harken.model.limits import Limits
 from harken.model.schema import Schema
 from harken.model.subscriptions import Subscription
 from harken.model.values import Box, Point
+from harken.symmetric.auction import Auction
+from harken.symmetric.engine import SymmetricEngine
 
 __all__ = [
+    "Auction",
     "Box",
     "Engine",
     "Explanation",
@@ -25,6 +28,7 @@ __all__ = [
     "Point",
     "Schema",
     "Subscription",
+    "SymmetricEngine",
     "algorithms",
     "attr",
     "parse",

@@ -163,6 +163,25 @@ def _canonical(kind: Kind, piece: Interval, declared: Type | None) -> Interval |
     return Interval(low, low is not None, high, high_closed)
 
 
+def common(one: Intervals, other: Intervals) -> list[Interval]:
+    """Where two sets of one kind overlap, ascending."""
+    return [
+        _clipped(first, second)
+        for first in one.intervals
+        for second in other.intervals
+        if one.kind is other.kind and _overlap(first, second)
+    ]
+
+
+def _clipped(one: Interval, other: Interval) -> Interval:
+    """What two intervals that overlap have in common: from the later start to the earlier end."""
+    starts = [(each.low, not each.low_closed) for each in (one, other) if each.low is not None]
+    ends = [(each.high, each.high_closed) for each in (one, other) if each.high is not None]
+    low, low_open = max(starts, default=(None, True))  # of one kind
+    high, high_closed = min(ends, default=(None, False))
+    return Interval(low, not low_open, high, high_closed)
+
+
 def _overlap(one: Interval, other: Interval) -> bool:
     return _reaches(one, other) and _reaches(other, one)
 

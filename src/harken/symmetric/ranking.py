@@ -15,7 +15,7 @@ from typing import TypeAlias
 from harken.errors import ExpressionError
 from harken.model.subscriptions import SubscriptionId
 from harken.model.values import Value, compare
-from harken.symmetric.pointsets import Anything, Interval, Intervals, PointSet, Shapes, meet
+from harken.symmetric.pointsets import Anything, Interval, Intervals, PointSet, Shapes, common, meet
 from harken.symmetric.semantics import Box, Boxes, boxes_match
 
 OVERLAP = "overlap"
@@ -90,20 +90,16 @@ def _mark(key: Key, publication: Box, subscription: Box) -> Value | None:
             _share(points, subscription[name]) for name, points in publication.items() if name in subscription
         ]
         return sum(shares) / len(shares) if shares else None
-    one, other = publication.get(key.name), subscription.get(key.name)
-    ends = [_end(points, key.descending) for points in (one, other) if isinstance(points, Intervals)]
-    known = [end for end in ends if end is not None]
-    if not known:
+    sets = [side[key.name] for side in (publication, subscription) if key.name in side]
+    return _best([each for each in sets if isinstance(each, Intervals)], key.descending)
+
+
+def _best(sets: list[Intervals], descending: bool) -> Value | None:
+    """The greatest, or the least, that one or two sets allow; None without such a bound."""
+    allowed = common(sets[0], sets[-1]) if sets else []
+    if not allowed:
         return None
-    # Of two upper bounds the lower one counts, and of two lower bounds the higher one.
-    if len(known) == 1:
-        return known[0]
-    first_is_less = compare(known[0], known[1]) < 0
-    return known[0] if first_is_less is key.descending else known[1]
-
-
-def _end(points: Intervals, high: bool) -> Value | None:
-    return points.intervals[-1].high if high else points.intervals[0].low
+    return allowed[-1].high if descending else allowed[0].low
 
 
 def _share(publication: PointSet, subscription: PointSet) -> float:
@@ -118,16 +114,13 @@ def _share(publication: PointSet, subscription: PointSet) -> float:
     if total == 0.0:  # single values
         hits = [meet(Intervals(publication.kind, (each,)), subscription) for each in publication.intervals]
         return sum(hits) / len(hits)
-    common = sum(_common(one, other) for one in publication.intervals for other in subscription.intervals)
-    return common / total if total != float("inf") else 0.0
+    accepted = sum(_length(each) for each in common(publication, subscription))
+    return accepted / total if total != float("inf") else 0.0
 
 
 def _length(interval: Interval) -> float:
-    return _distance(interval.low, interval.high)
-
-
-def _distance(low: Value | None, high: Value | None) -> float:
-    """From one value to another; strings have no distance, and count as if they were apart by one."""
+    """From one end to the other; strings have no distance, and count as if they were apart by one."""
+    low, high = interval.low, interval.high
     if low is None or high is None:
         return float("inf")
     if low == high:
@@ -137,23 +130,3 @@ def _distance(low: Value | None, high: Value | None) -> float:
     if hasattr(low, "toordinal") and not isinstance(low, str):
         return float((high - low).total_seconds())  # type: ignore[operator,union-attr]  # dates and timestamps
     return 1.0
-
-
-def _common(one: Interval, other: Interval) -> float:
-    low = _greater(one.low, other.low)
-    high = _less(one.high, other.high)
-    if low is not None and high is not None and compare(low, high) > 0:
-        return 0.0
-    return _distance(low, high)
-
-
-def _greater(one: Value | None, other: Value | None) -> Value | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return one if compare(one, other) >= 0 else other
-
-
-def _less(one: Value | None, other: Value | None) -> Value | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return one if compare(one, other) <= 0 else other

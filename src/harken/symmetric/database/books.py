@@ -2,124 +2,148 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from harken.symmetric.books import Entry, Leader, Told
-from harken.symmetric.database.connections import Database
+from harken.symmetric.books import BestChanged, Book, Entry, Leader, Result, Role
+from harken.symmetric.contract import Store
+from harken.symmetric.database.dialects import Names
+from harken.symmetric.database.store import DatabaseStore
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, MetaData, Table
+    from sqlalchemy import Connection, Table
 
 
-class DatabaseBook:
-    """Books that processes share. Every call is one transaction."""
+class DatabaseBooks:
+    """Books that processes share, beside the tables of a store."""
 
-    def __init__(self, url: str) -> None:
-        self._database = Database(url)
-        self._entries, self._leaders, self._changes = _tables()
-        metadata: MetaData = self._entries.metadata
-        with self._database.transaction("make the books of an auction", writes=True) as connection:
-            metadata.create_all(connection)
+    def __init__(self, store: DatabaseStore) -> None:
+        self._store = store
+        self._tables = _tables(store.names)
+        store.make_beside("make the books of an auction", self._tables.entries.metadata)
+
+    def together(self, attempted: str, work: Callable[[Book], Result], *, alone: bool = False) -> Result:
+        """Do some work in one transaction, again if another one got in its way."""
+
+        def on(store: Store, connection: Connection) -> Result:
+            if alone and connection.dialect.name == "postgresql":  # SQLite has one writer at a time anyway
+                connection.exec_driver_sql(f"LOCK TABLE {self._tables.leaders} IN EXCLUSIVE MODE")
+            return work(_OpenBook(store, connection, self._tables))
+
+        return self._store.together(attempted, on)
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._store.close()
+
+
+class _Tables(NamedTuple):
+    entries: Table
+    leaders: Table
+    changes: Table
+
+
+class _OpenBook:
+    """The book in one transaction."""
+
+    def __init__(self, store: Store, connection: Connection, tables: _Tables) -> None:
+        self.store = store
+        self._connection = connection
+        self._entries, self._leaders, self._changes = tables
 
     def enter(self, entry: Entry) -> None:
-        """Write an entry down, under the next number."""
+        """Write an entry down."""
         row = {"role": entry.role, "id": entry.id, "product": entry.product, "at": entry.at.isoformat()}
-        with self._writing() as connection:
-            connection.execute(self._entries.insert(), row)
+        self._connection.execute(self._entries.insert(), row)
 
-    def has(self, role: str, id: str) -> bool:
+    def has(self, role: Role, id: str) -> bool:
         """Whether there is an entry."""
         columns = self._entries.c
-        with self._reading() as connection:
-            found = connection.execute(self._entries.select().where(columns.role == role, columns.id == id))
-            return found.first() is not None
+        query = self._entries.select().where(columns.role == role, columns.id == id)
+        return self._connection.execute(query).first() is not None
 
     def entries(self) -> list[Entry]:
-        """All entries, by number."""
-        with self._reading() as connection:
-            rows = connection.execute(self._entries.select().order_by(self._entries.c.number)).all()
-        return [Entry(row.role, row.id, row.product, datetime.fromisoformat(row.at), row.number) for row in rows]
+        """All entries."""
+        found = [
+            Entry(row.role, row.id, row.product, datetime.fromisoformat(row.at), row.number)
+            for row in self._connection.execute(self._entries.select())
+        ]
+        return sorted(found, key=lambda entry: (entry.at, entry.number))
 
-    def strike(self, entries: Iterable[tuple[str, str]]) -> None:
-        """Remove entries, and what leads for offers among them."""
-        going, columns = list(entries), self._entries.c
-        with self._writing() as connection:
-            for role, id in going:
-                connection.execute(self._entries.delete().where(columns.role == role, columns.id == id))
-                if role == "offer":
-                    connection.execute(self._leaders.delete().where(self._leaders.c.offer == id))
+    def strike(self, entries: Iterable[tuple[Role, str]]) -> None:
+        """Remove entries."""
+        columns = self._entries.c
+        for role, id in entries:
+            self._connection.execute(self._entries.delete().where(columns.role == role, columns.id == id))
+            if role == "offer":
+                self._connection.execute(self._leaders.delete().where(self._leaders.c.offer == id))
 
     def leaders(self) -> list[Leader]:
         """What led after the last cycle."""
-        with self._reading() as connection:
-            rows = connection.execute(self._leaders.select().order_by(self._leaders.c.offer)).all()
+        rows = self._connection.execute(self._leaders.select().order_by(self._leaders.c.offer))
         return [Leader(row.offer, row.bid, row.product) for row in rows]
 
-    def lead(self, leaders: Sequence[Leader], changes: Sequence[Told]) -> None:
-        """Keep what leads now, and what is to be told of it, together."""
-        with self._writing() as connection:
-            for each in leaders:
-                connection.execute(self._leaders.delete().where(self._leaders.c.offer == each.offer))
-                row = {"offer": each.offer, "bid": each.bid, "product": each.product}
-                connection.execute(self._leaders.insert(), row)
-            for offer, before, now, product in changes:
-                told = {"offer": offer, "before": before, "now": now, "product": product}
-                connection.execute(self._changes.insert(), told)
+    def lead(self, leaders: Iterable[Leader]) -> None:
+        """Keep what leads now."""
+        for each in leaders:
+            self._connection.execute(self._leaders.delete().where(self._leaders.c.offer == each.offer))
+            row = {"offer": each.offer, "bid": each.bid, "product": each.product}
+            self._connection.execute(self._leaders.insert(), row)
 
-    def changes(self) -> list[tuple[int, str, str | None, str | None, str]]:
-        """What is to be told, oldest first, with numbers."""
-        with self._reading() as connection:
-            rows = connection.execute(self._changes.select().order_by(self._changes.c.number)).all()
-        return [(row.number, row.offer, row.before, row.now, row.product) for row in rows]
+    def tell(self, changes: Iterable[BestChanged]) -> list[BestChanged]:
+        """Keep what is to be told."""
+        numbered = []
+        for each in changes:
+            row = {"offer": each.offer, "before": each.before, "now": each.now, "product": each.product}
+            key = self._connection.execute(self._changes.insert(), row).inserted_primary_key
+            assert key is not None
+            numbered.append(replace(each, number=key[0]))
+        return numbered
+
+    def changes(self, limit: int) -> list[BestChanged]:
+        """What is to be told."""
+        rows = self._connection.execute(self._changes.select().order_by(self._changes.c.number).limit(limit))
+        return [BestChanged(row.offer, row.before, row.now, row.product, row.number) for row in rows]
 
     def settle(self, numbers: Iterable[int]) -> None:
         """Forget what was told."""
-        done = list(numbers)
-        with self._writing() as connection:
-            connection.execute(self._changes.delete().where(self._changes.c.number.in_(done)))
-
-    def _writing(self) -> _Transaction:
-        return self._database.transaction("write the books of an auction", writes=True)
-
-    def _reading(self) -> _Transaction:
-        return self._database.transaction("read the books of an auction", writes=False)
+        self._connection.execute(self._changes.delete().where(self._changes.c.number.in_(list(numbers))))
 
 
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
+def _tables(names: Names) -> _Tables:
+    from sqlalchemy import BigInteger, Column, Integer, MetaData, Table, Text, UniqueConstraint
 
-    _Transaction = AbstractContextManager[Connection]
-
-
-def _tables() -> tuple[Table, Table, Table]:
-    from sqlalchemy import Column, Integer, MetaData, Table, Text
-
-    metadata = MetaData()
-    entries = Table(
-        "harken_auction_entries",
-        metadata,
-        Column("number", Integer, primary_key=True),
-        Column("role", Text, nullable=False),
-        Column("id", Text, nullable=False),
-        Column("product", Text, nullable=False),
-        Column("at", Text, nullable=False),
+    metadata = MetaData(schema=names.schema)
+    number = BigInteger().with_variant(Integer, "sqlite")  # which counts up in a column of no other type
+    return _Tables(
+        Table(
+            names.bare("auction_entries"),
+            metadata,
+            Column("number", number, primary_key=True),
+            Column("role", Text, nullable=False),
+            Column("id", Text, nullable=False),
+            Column("product", Text, nullable=False),
+            Column("at", Text, nullable=False),
+            UniqueConstraint("role", "id"),
+            sqlite_autoincrement=True,
+        ),
+        Table(
+            names.bare("auction_leaders"),
+            metadata,
+            Column("offer", Text, primary_key=True),
+            Column("bid", Text),
+            Column("product", Text, nullable=False),
+        ),
+        Table(
+            names.bare("auction_changes"),
+            metadata,
+            Column("number", number, primary_key=True),
+            Column("offer", Text, nullable=False),
+            Column("before", Text),
+            Column("now", Text),
+            Column("product", Text, nullable=False),
+            sqlite_autoincrement=True,
+        ),
     )
-    leaders = Table(
-        "harken_auction_leaders",
-        metadata,
-        Column("offer", Text, primary_key=True),
-        Column("bid", Text),
-        Column("product", Text, nullable=False),
-    )
-    changes = Table(
-        "harken_auction_changes",
-        metadata,
-        Column("number", Integer, primary_key=True),
-        Column("offer", Text, nullable=False),
-        Column("before", Text),
-        Column("now", Text),
-        Column("product", Text, nullable=False),
-    )
-    return entries, leaders, changes

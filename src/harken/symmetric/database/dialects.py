@@ -39,7 +39,7 @@ class Names:
 
     def __call__(self, *parts: str) -> str:
         """A table, as statements name it."""
-        return f"{self.schema}.{self.bare(*parts)}" if self.schema else self.bare(*parts)
+        return f'"{self.schema}".{self.bare(*parts)}' if self.schema else self.bare(*parts)
 
     def bare(self, *parts: str) -> str:
         """Its name without the schema."""

@@ -50,7 +50,7 @@ class PostgreSQL:
 
     def names(self, schema_name: str | None) -> Names:
         """Tables in a schema, or where the user's settings say."""
-        return Names(f'"{schema_name}"' if schema_name else None, "harken_")
+        return Names(schema_name, "harken_")
 
     def on_connect(self, connection: Any, statements: Sequence[str]) -> None:
         """In a transaction of their own."""
@@ -71,7 +71,7 @@ class PostgreSQL:
         """The schema, and a range of bytes to index strings by."""
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
         if names.schema:
-            connection.exec_driver_sql(f"CREATE SCHEMA IF NOT EXISTS {names.schema}")
+            connection.exec_driver_sql(f'CREATE SCHEMA IF NOT EXISTS "{names.schema}"')
         if connection.exec_driver_sql("SELECT to_regtype(%s)", (names("byterange"),)).scalar_one() is None:
             made = f"multirange_type_name = {names('bytemultirange')}"
             connection.exec_driver_sql(f"CREATE TYPE {names('byterange')} AS RANGE (subtype = bytea, {made})")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from datetime import datetime, timedelta
 from itertools import islice
 from threading import Lock
@@ -18,7 +19,7 @@ from harken.model.subscriptions import SubscriptionId, moment_of
 from harken.normal.operators import EPOCH, microseconds
 from harken.symmetric.contract import OTHER, Held, Notice, Pair, Side
 from harken.symmetric.database.connections import Database, Result, dialect_of
-from harken.symmetric.database.dialects import Row, checked_schema_name, dialect
+from harken.symmetric.database.dialects import Names, Row, checked_schema_name, dialect
 from harken.symmetric.database.encodings import ENCODINGS, Decides, Spread
 from harken.symmetric.database.encodings import encoding as encoding_named
 from harken.symmetric.database.loading import held_of
@@ -27,7 +28,7 @@ from harken.symmetric.database.schema import SIDES, Layout, clause_number
 from harken.symmetric.semantics import Box, Boxes, Covers
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, MetaData
 
 _AT_ONCE = 20_000
 """Constraints that are written together while many are loaded."""
@@ -65,9 +66,38 @@ class DatabaseStore:
         self._database = Database(url, on_connect=lambda connection: spoken.on_connect(connection, first))
         self._preparing = Lock()
         self._is_prepared = False
+        self._joined: Connection | None = None
 
     def __repr__(self) -> str:
         return f"DatabaseStore({self._database.where!r}, encoding={self._layout.encoding!r})"
+
+    @property
+    def names(self) -> Names:
+        """What its tables are called, for those who keep others beside them."""
+        return self._layout.names
+
+    def together(self, attempted: str, work: Callable[[DatabaseStore, Connection], Result]) -> Result:
+        """Do several calls, and other work on the connection, in one transaction.
+
+        The work is given a store whose calls are part of it. If another transaction gets in its way, it is done
+        again.
+        """
+
+        def joined(connection: Connection, _: bool) -> Result:
+            store = copy(self)
+            store._joined = connection
+            return work(store, connection)
+
+        return self._write(attempted, joined)
+
+    def make_beside(self, attempted: str, tables: MetaData) -> None:
+        """Make tables of others beside its own, unless they are there."""
+
+        def work(_: DatabaseStore, connection: Connection) -> None:
+            self._layout.dialect.create_room(connection, self.names)
+            tables.create_all(connection)
+
+        self.together(attempted, work)
 
     # ---------------------------------------------------------------- writing
 
@@ -203,11 +233,16 @@ class DatabaseStore:
 
     @contextmanager
     def _read(self, attempted: str) -> Iterator[Connection]:
+        if self._joined is not None:
+            yield self._joined
+            return
         self._prepare()
         with self._database.transaction(attempted, writes=False) as connection:
             yield connection
 
     def _write(self, attempted: str, work: Callable[[Connection, bool], Result]) -> Result:
+        if self._joined is not None:
+            return work(self._joined, False)
         self._prepare()
         return self._database.write(attempted, work)
 
