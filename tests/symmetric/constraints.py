@@ -13,6 +13,10 @@ DAY, MOMENT = date(2026, 11, 15), datetime(2026, 11, 15, tzinfo=UTC)
 WORDS = ["", "a", "a\0", "ab", "abc", "b", "é", "z"]
 
 
+SAID: dict[int, tuple[str, Boxes]] = {}
+"""By identity, what boxes were made of, for those that can only be asked by texts."""
+
+
 class Constraints:
     """Texts of constraints from a seed."""
 
@@ -27,7 +31,9 @@ class Constraints:
     def boxes(self) -> tuple[str, Boxes]:
         """A text, and its boxes."""
         text = self.text()
-        return text, boxes_of(text)
+        boxes = boxes_of(text)
+        SAID[id(boxes)] = text, boxes
+        return text, boxes
 
     def _clause(self) -> str:
         names = self._chance.sample(

@@ -13,6 +13,7 @@ from harken.spark.sinks import DatabaseSink, KafkaSink, Sink, TableSink, write_t
 from harken.spark.statistics import EventStatistics, event_statistics
 from harken.spark.stream import match_stream
 from harken.spark.subscriptions import Change, Subscriptions
+from harken.spark.symmetric import symmetric_match
 
 __all__ = [
     "Change",
@@ -33,5 +34,6 @@ __all__ = [
     "match",
     "match_stream",
     "plan",
+    "symmetric_match",
     "write_table",
 ]
