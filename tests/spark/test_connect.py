@@ -31,6 +31,7 @@ from harken.spark import (
     match,
     match_stream,
     plan,
+    symmetric_match,
     write_table,
 )
 
@@ -72,6 +73,7 @@ WORKS: dict[str, object] = {
     "match, grid": PAIRS,
     "match, grouped on the grid": MATCHED,
     "match with a DataFrame of subscriptions": PAIRS,
+    "symmetric_match": [[1, 2], [4, 2]],
     "Index.refresh": [4, MORE],
     "Index.compact": [4, MORE],
     "write_table": MORE,
@@ -198,6 +200,10 @@ def matching(
     grouped = match(events, index, event_id="id", keep=["p"], how="grouped", strategy="grid")
     yield "match, grouped on the grid", grouped.count
     yield "match with a DataFrame of subscriptions", lambda: match(events, store.read(spark)).count()
+    yield (
+        "symmetric_match",
+        lambda: met(spark.sql("select 2L id, 'n = 1 and m between 0 and 9' expression"), store),
+    )
     yield "Index.refresh", lambda: refreshed(spark, store, index, events)
     yield "Index.compact", lambda: [index.compact(spark).covers, match(events, index).count()]
 
@@ -221,6 +227,11 @@ def compiled(subscriptions: DataFrame) -> object:
         return [done.compiled.count(), [row["id"] for row in done.rejects.collect()]]
     finally:
         done.unpersist()
+
+
+def met(publications: DataFrame, store: Subscriptions) -> object:
+    found = symmetric_match(publications, store.read(publications.sparkSession), shards=2)
+    return sorted([row["subscription"], row["publication"]] for row in found.collect())
 
 
 def refreshed(spark: SparkSession, store: Subscriptions, index: Index, events: DataFrame) -> object:

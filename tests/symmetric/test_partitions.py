@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from harken.errors import ConcurrentChangeError, IndexFormatError, UnknownSubscriptionError
 from harken.symmetric.contract import Held, Store
-from harken.symmetric.partitions import MemoryDirectory, PartitionedEngine
+from harken.symmetric.database.directory import DatabaseDirectory, schemas_of
+from harken.symmetric.partitions import MemoryDirectory, PartitionedEngine, Partitions
 from harken.symmetric.reference import ReferenceStore
 from harken.symmetric.semantics import boxes_of
+from tests.symmetric.conftest import Backend
 from tests.symmetric.constraints import Constraints
 
 HALVES = {"low": "x < 2", "high": "x >= 2"}
@@ -30,6 +33,91 @@ class Farm:
 def started(constraints=HALVES):
     directory, farm = MemoryDirectory(), Farm()
     return PartitionedEngine.start(directory, farm.open, constraints), directory, farm
+
+
+class Shared:
+    """A directory and rows in a database, for as many processes as like to open it."""
+
+    def __init__(self, backend: Backend) -> None:
+        backend.empty()
+        self._backend = backend
+        self._directories: list[DatabaseDirectory] = []
+        self.stores: dict[str, Store] = {}
+
+    def directory(self) -> DatabaseDirectory:
+        self._directories.append(DatabaseDirectory(self._backend.url, schema_name=self._backend.schema))
+        return self._directories[-1]
+
+    def open(self, name: str) -> Store:
+        """A row in a schema whose name is the test's own."""
+        if name not in self.stores:
+            rows = schemas_of(self._backend.url)
+            self.stores[name] = rows(f"{self._backend.schema}_{name}")
+        return self.stores[name]
+
+    def close(self) -> None:
+        for each in (*self._directories, *self.stores.values()):
+            each.close()
+        if self._backend.name == "postgresql":
+            for name in self.stores:
+                self._backend.run(f"drop schema if exists {self._backend.schema}_{name} cascade")
+
+
+@pytest.fixture
+def shared(backend):
+    found = Shared(backend)
+    yield found
+    found.close()
+
+
+def test_a_directory_in_a_database_is_shared_and_exchanged_only_by_who_knows_it(shared):
+    one, other = shared.directory(), shared.directory()
+    assert one.read() is None
+    first, second = Partitions(1, HALVES), Partitions(2, THIRDS, next_version=3)
+    one.write(None, first)
+    assert other.read() == first
+    with pytest.raises(ConcurrentChangeError):
+        other.write(None, second)
+    other.write(first, second)
+    with pytest.raises(ConcurrentChangeError):
+        one.write(first, Partitions(2, HALVES))
+    assert one.read() == second
+
+
+def test_of_many_that_write_a_directory_at_once_one_succeeds(shared):
+    directories = [shared.directory() for _ in range(4)]
+
+    def write(place):
+        try:
+            directories[place].write(None, Partitions(1, {str(place): "x = 1"}))
+        except ConcurrentChangeError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as threads:
+        wrote = list(threads.map(write, range(4)))
+    assert sum(wrote) == 1
+    assert directories[0].read() == Partitions(1, {str(wrote.index(True)): "x = 1"})
+
+
+def test_rows_in_schemas_of_a_database_are_divided_anew(shared):
+    engine = PartitionedEngine.start(shared.directory(), shared.open, HALVES)
+    other = PartitionedEngine(shared.directory(), shared.open)
+    made, one = Constraints("schemas"), ReferenceStore()
+    for id in range(20):
+        text, boxes = made.boxes()
+        (engine if id % 2 else other).subscribe(id, text)
+        one.put("subscriptions", [Held(id, boxes, text)], "publication")
+    asked = [made.text() for _ in range(8)]
+    found = [sorted(id for _, id in one.match("subscriptions", [boxes_of(text)], "publication")) for text in asked]
+    assert [sorted(other.match(text)) for text in asked] == found
+    engine.reconfigure(THIRDS)
+    assert [sorted(other.match(text)) for text in asked] == found
+    assert {name for name, store in shared.stores.items() if store.ids("subscriptions")} <= {
+        "one_2",
+        "two_2",
+        "three_2",
+    }
 
 
 def test_subscriptions_lie_in_the_rows_they_can_concern():

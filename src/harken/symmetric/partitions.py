@@ -9,8 +9,9 @@ that a publication finds all its matches in the rows it concerns.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Protocol
 
 from harken.errors import ConcurrentChangeError, IndexFormatError, UnknownSubscriptionError
@@ -26,6 +27,9 @@ from harken.symmetric.semantics import Box, Boxes, Covers, boxes_of
 PATIENCE = 30.0
 """Seconds that a change waits for a reconfiguration to end."""
 
+TOGETHER = 1_000
+"""Subscriptions that are moved together."""
+
 
 @dataclass(frozen=True, slots=True)
 class Partitions:
@@ -37,10 +41,6 @@ class Partitions:
     version: int
     constraints: Mapping[str, str]
     next_version: int | None = None
-
-    def rows(self, boxes: Boxes, schema: Schema | None) -> list[str]:
-        """The rows that a constraint can concern."""
-        return [name for name, text in self.constraints.items() if _concern(boxes, boxes_of(text, schema))]
 
 
 class Directory(Protocol):
@@ -87,6 +87,7 @@ class PartitionedEngine:
         self._directory = directory
         self._open = open_row
         self._stores: dict[str, Store] = {}
+        self._read: dict[str, Boxes] = {}
         self._schema = schema
         self._covers: Covers = covers
         self._known = self.join()
@@ -136,7 +137,7 @@ class PartitionedEngine:
             known = self._known
             found = [
                 id
-                for row in known.rows(boxes, self._schema)
+                for row in self._rows(known, boxes)
                 for _, id in self._store(known, row).match("subscriptions", [boxes], self._covers)
             ]
             # Rows of a version that is over may have been cleared while they were asked.
@@ -158,9 +159,11 @@ class PartitionedEngine:
         for row in after.constraints:
             store = self._store(after, row)
             store.remove("subscriptions", store.ids("subscriptions"))  # left by one that died
-        for held in self._everything(before):
-            for row in after.rows(held.boxes, self._schema):
-                self._store(after, row).put("subscriptions", [held], self._covers, replace=True)
+        everything = self._everything(before)
+        while several := list(islice(everything, TOGETHER)):
+            for row in after.constraints:
+                coming = [held for held in several if row in self._rows(after, held.boxes)]
+                self._store(after, row).put("subscriptions", coming, self._covers, replace=True)
         self._directory.write(frozen, after)
         for row in before.constraints:
             self._clear(before, self._store(before, row).ids("subscriptions"), [row])
@@ -186,7 +189,7 @@ class PartitionedEngine:
         return known
 
     def _place(self, known: Partitions, held: Held) -> None:
-        rows = known.rows(held.boxes, self._schema)
+        rows = self._rows(known, held.boxes)
         for row in rows:
             self._store(known, row).put("subscriptions", [held], self._covers, replace=True)
         self._clear(known, [held.id], [row for row in known.constraints if row not in rows])
@@ -197,7 +200,7 @@ class PartitionedEngine:
             store = self._store(known, row)
             store.remove("subscriptions", [id for id in going if store.get("subscriptions", id) is not None])
 
-    def _everything(self, known: Partitions) -> Iterable[Held]:
+    def _everything(self, known: Partitions) -> Iterator[Held]:
         seen: set[SubscriptionId] = set()
         for row in known.constraints:
             store = self._store(known, row)
@@ -206,6 +209,16 @@ class PartitionedEngine:
                 if held is not None:
                     seen.add(id)
                     yield held
+
+    def _rows(self, known: Partitions, boxes: Boxes) -> list[str]:
+        """The rows that a constraint can concern."""
+        return [row for row, text in known.constraints.items() if _concern(boxes, self._boxes(text))]
+
+    def _boxes(self, text: str) -> Boxes:
+        """The constraint of a partition, which is read once."""
+        if text not in self._read:
+            self._read[text] = boxes_of(text, self._schema)
+        return self._read[text]
 
     def _store(self, known: Partitions, row: str) -> Store:
         """The store of a row, which is another for every version."""
