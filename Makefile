@@ -16,8 +16,8 @@ demo: $(READY)
 	@$(BIN)/harken demo
 
 test: $(READY)
-	$(BIN)/pytest -n 2
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 -m kernel
+	$(BIN)/pytest -n 2 --dist worksteal
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 --dist worksteal -m kernel
 
 check: $(READY)
 	$(BIN)/ruff check src tests

@@ -1,13 +1,44 @@
-"""Hypothesis profiles. No example is judged by its speed: speed lives in the benchmarks."""
+"""Hypothesis profiles, and one Spark session per test process. No example is judged by its speed."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from harken.spark.lifetime import temporary_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("local"), derandomize=True, print_blob=True)
 settings.register_profile("thorough", settings.get_profile("local"), max_examples=2_000)
 
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "local"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A small session on two cores, started by the first test that asks for it. Its Java ends with the tests."""
+    settings = {
+        "spark.driver.memory": "1g",
+        "spark.local.dir": str(tmp_path_factory.mktemp("spark-scratch")),
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("spark-warehouse")),
+    }
+    with temporary_session("local[2]", name="harken tests", settings=settings) as session:
+        yield session
+
+
+@pytest.fixture
+def lent_spark(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session for what finds it by itself, and may change its settings; they are as before afterwards."""
+    before = dict(spark.conf.getAll)
+    yield spark
+    for name, value in spark.conf.getAll.items():
+        if before.get(name) != value and spark.conf.isModifiable(name):
+            spark.conf.set(name, before[name])

@@ -65,7 +65,9 @@ FOUND = {
 
 
 @pytest.mark.parametrize("name", experiments())
-def test_a_small_run_finds_its_figures_and_holds_them_to_no_target(name, tmp_path):
+def test_a_small_run_finds_its_figures_and_holds_them_to_no_target(name, tmp_path, request):
+    if name.startswith("spark"):
+        request.getfixturevalue("lent_spark")  # is lent, and need not be started
     bench = Bench(repeats=1, minutes=0.05)
     result = load(name)(bench)
     measured = [*result.figures, *result.ratios]

@@ -1,25 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
-
-from harken.spark.lifetime import temporary_session
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session that commands find when they are run in this process; the one of other tests, if there is one."""
-    settings = {
-        "spark.driver.memory": "1g",
-        "spark.local.dir": str(tmp_path_factory.mktemp("spark-scratch")),
-        "spark.sql.shuffle.partitions": "1",
-        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("spark-warehouse")),
-    }
-    with temporary_session("local[2]", name="harken tests", settings=settings) as session:
-        yield session
 
 
 @pytest.fixture

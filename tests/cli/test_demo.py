@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import operator
 import re
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from harken import Engine
-from harken.demo import crowd, marketplace, show_pipeline
+from harken.demo import crowd, marketplace, saleroom, show_auction, show_pipeline
 from harken.demo import show as demo
 from harken.demo.pipeline import Sizes
 from harken.errors import JavaError
@@ -83,7 +84,44 @@ def test_the_command_shows_the_small_market_alone_if_asked_to() -> None:
     assert (done.status, "Summary" in done.out, "Spark" in done.out) == (0, True, False)
 
 
-@pytest.mark.usefixtures("spark")
+def shown_auction(url: str | None = None, **options: object) -> str:
+    screen = io.StringIO()
+    show_auction(Console(file=screen, width=120, highlight=False, **options), url)  # type: ignore[arg-type]
+    return screen.getvalue()
+
+
+def test_an_auction_tells_who_leads_and_who_has_won() -> None:
+    text = shown_auction()
+    assert "\x1b" not in text
+    counted = re.search(r"(\d+) bids, (\d+) times another led", text)
+    assert counted is not None
+    assert int(counted[2]) > 20
+    assert f"{counted[2]} notices of the best having changed were delivered" in text
+    assert re.search(r"leads for \w+ of \w+; \w+ \d+ is outbid", text)
+    for sale in saleroom.SALES:
+        assert re.search(rf"{sale.product} +{sale.seller} sells to +\w+ \d+", text)
+
+
+def test_an_auction_is_the_same_in_a_database(tmp_path: Path) -> None:
+    in_memory, in_database = shown_auction(), shown_auction(f"sqlite:///{tmp_path}/auction.db")
+    assert in_memory.partition("offer ")[2] == in_database.partition("offer ")[2]
+
+
+def test_on_a_terminal_the_auction_is_live(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harken.demo.auction.INTERVAL", 0.001)
+    live = shown_auction(force_terminal=True, color_system="truecolor", legacy_windows=False)
+    assert "\x1b[?25l" in live
+    assert "sells to" in _ESCAPES.sub("", live)
+
+
+def test_the_command_holds_an_auction_if_asked_to() -> None:
+    assert "sells to" in run("auction", "--demo").out
+    refused = run("auction")
+    assert (refused.status, refused.out) == (2, "")
+    assert "pass --demo" in refused.err
+
+
+@pytest.mark.usefixtures("lent_spark")
 def test_on_spark_the_join_finds_what_harken_finds_and_is_compared_with_it() -> None:
     text = shown_pipeline(Sizes(wishes=3_000, offers=2_000, sample=500))
     assert "3,000 subscriptions and 2,000 offers, as Parquet" in text

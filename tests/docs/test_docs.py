@@ -81,9 +81,11 @@ def named(path: Path) -> str:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=named)
 def test_python_blocks_run_and_show_what_happens(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    if "local_session" in page.read_text(encoding="utf-8"):
+        request.getfixturevalue("lent_spark")  # is what the page gets, and need not be started
     namespace: dict[str, object] = {"__name__": "__docs__"}
     for block in blocks(page, "python"):
         if ">>>" in block.body:

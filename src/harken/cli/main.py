@@ -18,7 +18,7 @@ from harken import HarkenError, __version__
 from harken.cli.terminal import complain, note
 
 # A verb is a module of this package with a function of the same name.
-VERBS = ("match", "check", "explain", "pipeline", "algorithms", "generate", "bench", "demo")
+VERBS = ("match", "check", "explain", "pipeline", "algorithms", "generate", "bench", "auction", "demo")
 
 BAD_INPUT, INTERRUPTED, READER_GONE = 2, 130, 141
 

@@ -50,7 +50,7 @@ def temporary_session(
                 try:
                     yield session
                 finally:
-                    _end(session)
+                    end(session)
         except Exception as error:
             if is_sparks(error):
                 _show_end(log)
@@ -81,7 +81,7 @@ def _logged_to(log: IO[str]) -> Iterator[None]:
         root.removeHandler(handler)
 
 
-def _end(session: SparkSession) -> None:
+def end(session: SparkSession) -> None:
     """Stop a session and its Java process, which would otherwise live as long as this one, or a little longer."""
     from pyspark import SparkContext
 
