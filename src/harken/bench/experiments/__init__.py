@@ -102,6 +102,10 @@ _EXPERIMENTS: dict[str, Experiment] = {
         "harken.bench.experiments.symmetric_batching:run_throughput",
         "publications in batches: publications per second",
     ),
+    "symmetric-encodings": Experiment(
+        "harken.bench.experiments.symmetric_encodings:run",
+        "two encodings of constraints on SQLite and PostgreSQL: our ranges and the paper's operators",
+    ),
     "symmetric-penalty": Experiment(
         "harken.bench.experiments.symmetric_batching:run_penalty",
         "events as publications of single values, beside the classical engine",
