@@ -39,6 +39,6 @@ def lent_spark(spark: SparkSession) -> Iterator[SparkSession]:
     """The session for what finds it by itself, and may change its settings; they are as before afterwards."""
     before = dict(spark.conf.getAll)
     yield spark
-    for name, value in spark.conf.getAll.items():
-        if before.get(name) != value and spark.conf.isModifiable(name):
-            spark.conf.set(name, before[name])
+    for name, value in before.items():
+        if spark.conf.isModifiable(name) and spark.conf.getAll.get(name) != value:
+            spark.conf.set(name, value)

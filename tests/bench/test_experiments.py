@@ -46,7 +46,7 @@ FOUND = {
     "ranges": {"dynamic, 10,000 subscriptions", "dynamic / scan with early exit", "dynamic / scan by columns"},
     "single-event": {"median", "99th percentile"},
     "soak": {"operations", "match", "match_columns", "save_and_load"},
-    "spark-compile": {"1 cores", "2 cores", "two cores / one core"},
+    "spark-compile": {"one core", "two cores", "two cores / one core"},
     "spark-join": {
         "Harken, 2,000 subscriptions",
         "Harken / plain join at 2,000",

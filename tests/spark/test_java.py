@@ -308,6 +308,7 @@ def test_a_session_starts_and_runs_python_on_arrow_batches(spark: SparkSession) 
 def test_a_session_has_harkens_settings_and_those_it_was_given(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert spark.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") == "50000"
+    assert spark.conf.get("spark.sql.execution.arrow.maxBytesPerBatch") == "2147483647"
     assert spark.conf.get("spark.driver.host") == "127.0.0.1"
     assert spark.conf.get("spark.sql.shuffle.partitions") == "1"
     assert spark.sparkContext.uiWebUrl is None

@@ -21,6 +21,7 @@ from harken.spark import Index, Subscriptions, build_index, match, plan, tasks
 from harken.spark.columns import Transport
 from harken.spark.opened import Parts
 from harken.spark.profile import Profile
+from harken.spark.session import BATCH_BYTES
 from harken.spark.tasks import Request
 
 Ids = Mapping[int, str] | Mapping[str, str]
@@ -576,7 +577,15 @@ def test_the_plan_says_what_is_going_to_happen(
     assert lines[8:] == ["  values with several shards: 5"]
     assert str(plan(crowd, sharded)).splitlines()[2] == "5 shards, divided by 'n'; mapped by every worker"
     assert str(plan(crowd, everything)).splitlines()[2] == "2 shards, dealt out by id; mapped by every worker"
-    assert str(plan(crowd, typed_index)).splitlines()[2] == "one shard, mapped by every worker"
+    assert str(plan(crowd, typed_index)).splitlines()[2:] == ["one shard, mapped by every worker"]
+
+
+def test_the_plan_tells_of_a_setting_that_costs_much(lent_spark, typed_index, crowd):
+    lent_spark.conf.unset(BATCH_BYTES)
+    assert str(plan(crowd, typed_index)).splitlines()[3] == (
+        "Spark measures each row: spark.sql.execution.arrow.maxBytesPerBatch=2147483647 "
+        "would hand events over faster"
+    )
 
 
 def test_the_strategy_follows_from_the_memory_of_executors(

@@ -6,18 +6,22 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 from harken import Schema, SymmetricEngine
 from harken.compiler import Texts, compile_texts
 from harken.errors import SubscriptionError, TaskError
+from harken.language import to_text
+from harken.model.expressions import Expression
 from harken.model.subscriptions import moment_of
 from harken.spark import symmetric_match
 from harken.spark.compiling import Rules
 from harken.spark.failures import retold
 from harken.spark.sharding import divide
 from harken.spark.symmetric import _Job
-from harken.symmetric.contract import Pair, Side
+from harken.symmetric.contract import Held, Pair, Side
 from harken.symmetric.reference import ReferenceStore
 from harken.symmetric.semantics import Boxes, Covers, boxes_of
 from tests.symmetric.checks import (
@@ -26,6 +30,7 @@ from tests.symmetric.checks import (
     check_what_has_expired_does_not_match,
 )
 from tests.symmetric.constraints import SAID
+from tests.symmetric.test_any_constraints import CONSTRAINTS
 
 MARKET = [
     *(
@@ -152,3 +157,19 @@ def test_frames_and_options_that_will_not_do_are_told_at_once(spark: SparkSessio
         symmetric_match(good, good, shards=0)
     with pytest.raises(ValueError, match="covers is one of"):
         symmetric_match(good, good, covers="both")  # type: ignore[arg-type]
+
+
+@settings(max_examples=4, suppress_health_check=list(HealthCheck))
+@given(CONSTRAINTS, CONSTRAINTS, st.sampled_from(["publication", "subscription"]))
+def test_whatever_hypothesis_comes_up_with_is_found(
+    spark: SparkSession, held: list[Expression], asked: list[Expression], covers: Covers
+) -> None:
+    judge = ReferenceStore()
+    judge.put("subscriptions", [Held(at, boxes_of(each), "") for at, each in enumerate(held)], covers)
+    found = symmetric_match(
+        frame(spark, enumerate(map(to_text, asked))),
+        frame(spark, enumerate(map(to_text, held))),
+        covers=covers,
+        shards=2,
+    )
+    assert set(pairs(found)) == set(judge.match("subscriptions", [boxes_of(each) for each in asked], covers))

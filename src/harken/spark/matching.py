@@ -23,6 +23,7 @@ from harken.spark.columns import Transport, select
 from harken.spark.index import Index, index_beside
 from harken.spark.layers import IndexState
 from harken.spark.opened import Parts
+from harken.spark.session import BATCH_BYTES, NO_LIMIT
 from harken.spark.sizing import MEMORY_SHARE, executor_memory
 from harken.spark.subscriptions import Subscriptions
 from harken.spark.tasks import How, Request, match_events, match_packets, route_events
@@ -52,6 +53,8 @@ class Plan:
             f"{len(transport.attributes)} attributes travel",
             _said_of_shards(state, self.strategy, self.copies),
         ]
+        if _measures_rows(self.frame.sparkSession):
+            lines.append(f"Spark measures each row: {BATCH_BYTES}={NO_LIMIT} would hand events over faster")
         return "\n".join(lines)
 
 
@@ -139,6 +142,15 @@ def _stored(subscriptions: DataFrame) -> Subscriptions:
     stored = Subscriptions.create(folder / "subscriptions")
     stored.append(subscriptions)
     return stored
+
+
+def _measures_rows(spark: SparkSession) -> bool:
+    from pyspark.errors import PySparkException
+
+    try:
+        return spark.conf.get(BATCH_BYTES) != NO_LIMIT
+    except PySparkException:  # a Spark that has no such setting
+        return False
 
 
 def _strategy(spark: SparkSession, state: IndexState, asked: Strategy) -> Literal["local", "grid"]:
