@@ -27,7 +27,7 @@ ARROW_BATCH = 50_000
 
 BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 NO_LIMIT = str(2**31 - 1)
-"""With any other limit, Spark adds up the size of a batch after every row, which takes longer than writing the row:
+"""With any other limit, Spark adds up the size of a batch after every row, which takes longer than writing it:
 with 32 columns, handing events over to Python takes 2.4 times as long."""
 
 _LOOPBACK = "127.0.0.1"
