@@ -79,7 +79,7 @@ class Auction:
 
     def best(self, offer: str) -> str | None:
         """The bid that the last cycle found best for an offer."""
-        leaders = self._books.together("read who leads", lambda book: book.leaders())
+        leaders = self._books.look("read who leads", lambda book: book.leaders())
         return next((each.bid for each in leaders if each.offer == offer), None)
 
     def close(self, product: str) -> dict[str, str | None]:
@@ -100,11 +100,12 @@ class Auction:
         """Hand over what changed, oldest first, at least once; how many."""
         done: list[int] = []
         try:
-            for change in self._books.together("read what changed", lambda book: book.changes(limit)):
+            for change in self._books.look("read what changed", lambda book: book.changes(limit)):
                 handler(change)
                 done.append(change.number)
         finally:
-            self._books.together("settle what was told", lambda book: book.settle(done))
+            if done:
+                self._books.together("settle what was told", lambda book: book.settle(done))
         return len(done)
 
     # ---------------------------------------------------------------- inside

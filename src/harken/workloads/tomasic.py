@@ -6,6 +6,7 @@ What they look like depends on how many there are of each, so that the expected 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -32,7 +33,7 @@ class Sizes:
     publications: int = 1
 
 
-class ConstraintWorkload:
+class ConstraintWorkload(ABC):
     """Subscriptions and publications of one kind, from a seed."""
 
     def __init__(self, sizes: Sizes, seed: int) -> None:
@@ -50,11 +51,13 @@ class ConstraintWorkload:
         chance = np.random.default_rng([self._seed, 1, part])
         return [self._publication(chance) for _ in range(self.sizes.publications)]
 
+    @abstractmethod
     def _table(self, chance: np.random.Generator, first: int, size: int) -> pa.Table:
-        raise NotImplementedError
+        """So many subscriptions, with ids from `first`."""
 
+    @abstractmethod
     def _publication(self, chance: np.random.Generator) -> Expression:
-        raise NotImplementedError
+        """One publication."""
 
 
 class EqualityWorkload(ConstraintWorkload):

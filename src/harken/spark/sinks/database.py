@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from harken.databases import is_in_memory, is_supported, parsed_url, shown, with_driver
 from harken.errors import DatabaseError, MissingExtraError, SinkError
 from harken.spark.sinks.contract import BATCH, require, text
 
@@ -24,18 +25,6 @@ if TYPE_CHECKING:
 
 CHUNK = 10_000
 """Rows that go to the database at once. More gain little, and take memory."""
-
-_DRIVERS = {
-    "sqlite": "sqlite+pysqlite",
-    "sqlite+pysqlite": "sqlite+pysqlite",
-    "postgres": "postgresql+psycopg",
-    "postgresql": "postgresql+psycopg",
-    "postgresql+psycopg": "postgresql+psycopg",
-}
-"""What a URL may start with, and the driver that is meant."""
-
-_PATIENCE = {"sqlite+pysqlite": {"timeout": "60"}, "postgresql+psycopg": {"connect_timeout": "10"}}
-"""Seconds to wait for another writer, or for a server, unless the URL tells."""
 
 _PAIR = ("event", "subscription")
 
@@ -67,7 +56,7 @@ class DatabaseSink:
         _engine(self._url)
 
     def __repr__(self) -> str:
-        return f"DatabaseSink({_shown(self._url)!r}, table={self.table!r})"
+        return f"DatabaseSink({shown(self._url)!r}, table={self.table!r})"
 
     def write(self, batch: int, matches: DataFrame) -> None:
         """Add the matches of a batch, unless it is noted, and note it.
@@ -95,7 +84,7 @@ class DatabaseSink:
                 yield connection
         except SQLAlchemyError as error:
             said = textwrap.shorten(str(getattr(error, "orig", None) or error), 300)
-            raise DatabaseError(attempted, _shown(self._url), said) from error
+            raise DatabaseError(attempted, shown(self._url), said) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,27 +168,12 @@ def _unless_there(connection: Connection, table: Table) -> Insert:
 
 def _normal(url: str) -> URL:
     """A URL with its driver and its patience."""
-    try:
-        from sqlalchemy import make_url
-        from sqlalchemy.exc import ArgumentError
-    except ImportError:
-        raise MissingExtraError("database sinks", "database") from None
-    try:
-        parsed = make_url(url)
-    except (ArgumentError, ValueError):
-        # Not chained, and not shown: what could not be taken apart may have a password anywhere.
-        raise DatabaseError("understand the URL", "it is not shown", "it is not a database URL") from None
-    driver = _DRIVERS.get(parsed.drivername)
-    if driver is None:
+    parsed = parsed_url(url, "database sinks")
+    if not is_supported(parsed):
         raise SinkError(f"a database sink takes sqlite:// and postgresql://, found {parsed.drivername}://")
-    if driver.startswith("sqlite") and parsed.database in (None, "", ":memory:"):
+    if is_in_memory(parsed):
         raise SinkError("a database in memory would be gone after each batch", suggestion="name a file")
-    return parsed.set(drivername=driver, query={**_PATIENCE[driver], **parsed.query})
-
-
-def _shown(url: URL) -> str:
-    """A URL that can be shown; its query may have a password too."""
-    return url.set(query={}).render_as_string(hide_password=True)
+    return with_driver(parsed)
 
 
 def _engine(url: URL) -> Engine:

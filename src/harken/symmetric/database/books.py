@@ -34,6 +34,11 @@ class DatabaseBooks:
 
         return self._store.together(attempted, on)
 
+    def look(self, attempted: str, work: Callable[[Book], Result]) -> Result:
+        """Do some work that only reads."""
+        with self._store.looking(attempted) as (store, connection):
+            return work(_OpenBook(store, connection, self._tables))
+
     def close(self) -> None:
         """Let go of connections."""
         self._store.close()

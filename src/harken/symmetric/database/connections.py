@@ -8,24 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, TypeVar
 
+from harken.databases import is_in_memory, is_sqlite, is_supported, parsed_url, shown, with_driver
 from harken.errors import DatabaseError, MissingExtraError
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine
 
 Result = TypeVar("Result")
-
-_DRIVERS = {
-    "sqlite": "sqlite+pysqlite",
-    "sqlite+pysqlite": "sqlite+pysqlite",
-    "postgres": "postgresql+psycopg",
-    "postgresql": "postgresql+psycopg",
-    "postgresql+psycopg": "postgresql+psycopg",
-}
-"""What a URL may start with, and the driver that is meant."""
-
-_PATIENCE = {"sqlite+pysqlite": {"timeout": "60"}, "postgresql+psycopg": {"connect_timeout": "10"}}
-"""Seconds to wait for another writer, or for a server, unless the URL tells."""
 
 _IN_VAIN = frozenset({"23505", "40001", "40P01"})
 """What PostgreSQL says of a transaction that another one got in the way of: unique, serialisation, deadlock."""
@@ -55,12 +44,12 @@ class Database:
     @property
     def is_sqlite(self) -> bool:
         """Whether it is a file of SQLite; otherwise it is a PostgreSQL server."""
-        return self._url.drivername.startswith("sqlite")
+        return is_sqlite(self._url)
 
     @property
     def where(self) -> str:
         """The URL without its password."""
-        return _shown(self._url)
+        return shown(self._url)
 
     @contextmanager
     def transaction(self, attempted: str, *, writes: bool) -> Iterator[Connection]:
@@ -121,33 +110,18 @@ class Database:
 
 def dialect_of(url: str) -> Literal["sqlite", "postgresql"]:
     """Which database a URL is of; errors as with `Database`."""
-    return "sqlite" if _normal(url).drivername.startswith("sqlite") else "postgresql"
+    return "sqlite" if is_sqlite(_normal(url)) else "postgresql"
 
 
 def _normal(url: str) -> URL:
     """A URL with its driver and its patience."""
-    try:
-        from sqlalchemy import make_url
-        from sqlalchemy.exc import ArgumentError
-    except ImportError:
-        raise MissingExtraError("symmetric matching on a database", "database") from None
-    try:
-        parsed = make_url(url)
-    except (ArgumentError, ValueError):
-        # Not chained, and not shown: what could not be taken apart may have a password anywhere.
-        raise DatabaseError("understand the URL", "it is not shown", "it is not a database URL") from None
-    driver = _DRIVERS.get(parsed.drivername)
-    if driver is None:
+    parsed = parsed_url(url, "symmetric matching on a database")
+    if not is_supported(parsed):
         known = "constraints are kept on sqlite:// and postgresql://"
-        raise DatabaseError("use the URL", _shown(parsed), f"{known}, found {parsed.drivername}://")
-    if driver.startswith("sqlite") and parsed.database in (None, "", ":memory:"):
-        raise DatabaseError("use the URL", _shown(parsed), "name a file; without a URL constraints are in memory")
-    return parsed.set(drivername=driver, query={**_PATIENCE[driver], **parsed.query})
-
-
-def _shown(url: URL) -> str:
-    """A URL that can be shown; its query may have a password too."""
-    return url.set(query={}).render_as_string(hide_password=True)
+        raise DatabaseError("use the URL", shown(parsed), f"{known}, found {parsed.drivername}://")
+    if is_in_memory(parsed):
+        raise DatabaseError("use the URL", shown(parsed), "name a file; without a URL constraints are in memory")
+    return with_driver(parsed)
 
 
 def _engine(url: URL, on_connect: Callable[[object], None] | None) -> Engine:

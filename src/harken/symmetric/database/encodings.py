@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from harken.symmetric.contract import Side
 from harken.symmetric.database.dialects import Dialect, Index
-from harken.symmetric.database.schema import Layout
+from harken.symmetric.database.schema import CLAUSES, Layout
 from harken.symmetric.database.slots import is_single
 from harken.symmetric.pointsets import PointSet
 from harken.symmetric.semantics import Box
@@ -111,3 +111,12 @@ def encoding(name: str, layout: Layout) -> Encoding:
 def described(dialect: Dialect, columns: Mapping[str, str]) -> str:
     """Columns, none of them null, as CREATE TABLE wants them."""
     return ", ".join(f"{name} {dialect.types[word]} NOT NULL" for name, word in columns.items())  # type: ignore[index]
+
+
+def forget_rows(connection: Connection, tables: Iterable[str], numbers: Sequence[int]) -> None:
+    """Remove all rows of the clauses of some constraints."""
+    from sqlalchemy import text
+
+    clauses = [{"first": each * CLAUSES, "beyond": (each + 1) * CLAUSES} for each in numbers]
+    for table in tables:
+        connection.execute(text(f"DELETE FROM {table} WHERE clause >= :first AND clause < :beyond"), clauses)

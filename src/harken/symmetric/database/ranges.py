@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from harken.symmetric.contract import Side
 from harken.symmetric.database.attributes import Attributes
 from harken.symmetric.database.dialects import Index, Row, Word
-from harken.symmetric.database.encodings import Decides, Found, Spread, described
+from harken.symmetric.database.encodings import Decides, Found, Spread, described, forget_rows
 from harken.symmetric.database.finding import PLACE, Finder, span_columns
 from harken.symmetric.database.homes import Home, Homes
 from harken.symmetric.database.rows import Place, Sort, Span, intervals_of, shapes_of
@@ -138,13 +138,7 @@ class RangeEncoding:
 
     def remove(self, connection: Connection, side: Side, numbers: Sequence[int]) -> None:
         """Forget the rows of constraints."""
-        from sqlalchemy import text
-
-        for table in self.table_names(side):
-            statement = text(f"DELETE FROM {table} WHERE clause >= :first AND clause < :beyond")
-            connection.execute(
-                statement, [{"first": each * CLAUSES, "beyond": (each + 1) * CLAUSES} for each in numbers]
-            )
+        forget_rows(connection, self.table_names(side), numbers)
 
     def restore(self, connection: Connection, side: Side, number: int) -> dict[int, Box]:
         """Rows back to boxes."""

@@ -82,13 +82,19 @@ class DatabaseStore:
         The work is given a store whose calls are part of it. If another transaction gets in its way, it is done
         again.
         """
+        return self._write(attempted, lambda connection, _: work(self._within(connection), connection))
 
-        def joined(connection: Connection, _: bool) -> Result:
-            store = copy(self)
-            store._joined = connection
-            return work(store, connection)
+    @contextmanager
+    def looking(self, attempted: str) -> Iterator[tuple[DatabaseStore, Connection]]:
+        """One state of the database, to read from: a store that sees it, and the connection."""
+        with self._read(attempted) as connection:
+            yield self._within(connection), connection
 
-        return self._write(attempted, joined)
+    def _within(self, connection: Connection) -> DatabaseStore:
+        """A store whose calls are part of a transaction."""
+        store = copy(self)
+        store._joined = connection
+        return store
 
     def make_beside(self, attempted: str, tables: MetaData) -> None:
         """Make tables of others beside its own, unless they are there."""
