@@ -7,12 +7,16 @@ import os
 import pytest
 
 from harken import Engine, algorithms
+from harken.matching import workspace
 from tests.contract.checks import CHECKS, Case, vocabulary_for
+from tests.contract.crowds import CROWD_CHECKS
 
 pytestmark = pytest.mark.kernel
 
-# As plain Python, kernels take a thousand times as long: fewer cases then.
-SEEDS = range(2 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 6)
+# As plain Python, kernels take a thousand times as long: fewer cases then, and smaller crowds.
+IS_PLAIN = os.environ.get("NUMBA_DISABLE_JIT") == "1"
+SEEDS = range(2 if IS_PLAIN else 6)
+CROWD, CROWD_SEEDS = (150, range(1)) if IS_PLAIN else (20_000, range(2))
 
 
 VARIANTS = {name: (name, {}) for name in algorithms()} | {
@@ -32,3 +36,14 @@ def test_the_algorithm_obeys(algorithm, check, seed):
     name, options = VARIANTS[algorithm]
     case = Case.made(f"{check.__name__}-{seed}", vocabulary_for(check))
     check(lambda: Engine(name, **options), case)
+
+
+@pytest.mark.parametrize("seed", CROWD_SEEDS)
+@pytest.mark.parametrize("check", CROWD_CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
+@pytest.mark.parametrize("algorithm", VARIANTS)
+def test_the_algorithm_obeys_with_a_crowd(algorithm, check, seed, monkeypatch):
+    name, options = VARIANTS[algorithm]
+    # What evaluates each has nothing that could run full.
+    size = CROWD // 10 if name == "reference" else CROWD
+    monkeypatch.setattr(workspace, "FIRST_RESULTS", min(workspace.FIRST_RESULTS, CROWD // 4))
+    check(lambda: Engine(name, **options), size, seed)

@@ -192,11 +192,11 @@ class ClusterMatcher(EncodedMatcher):
 
     def _choose_anew(self) -> None:
         """Move every clause to the best of the access paths there are."""
-        self._redistribute(
-            np.concatenate([self._store.used_places(each) for each in range(len(self._store.schemas))])
-        )
-        self._store.compact()
-        self._changed()
+        with self._changing():
+            self._redistribute(
+                np.concatenate([self._store.used_places(each) for each in range(len(self._store.schemas))])
+            )
+            self._store.compact()
 
     def _workspace(self) -> Workspace:
         workspace: Workspace | None = getattr(self._own, "workspace", None)
@@ -206,14 +206,13 @@ class ClusterMatcher(EncodedMatcher):
             places = predicates.most_satisfied + len(index.tables.base) + len(predicates.dimensions) + cells + 1
             workspace = Workspace.fit(workspace, index, index.predicates.initial, places)
             self._own.workspace = workspace
-            self._own.single = None
         return workspace
 
     def _single(self) -> SingleMatching:
         """What this thread matches single events with, fit for the index."""
         workspace = self._workspace()
-        single: SingleMatching | None = self._own.single
-        if single is None:
+        single: SingleMatching | None = getattr(self._own, "single", None)
+        if single is None or single.workspace is not workspace:
             predicates, tables, blocks = self._index
             single = self._own.single = SingleMatching(predicates, tables, blocks, self._encoder, workspace)
         return single

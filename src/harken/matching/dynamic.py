@@ -102,20 +102,20 @@ class DynamicMatcher(KeyedMatcher):
 
     def reorganise(self) -> None:
         """Drop tables that do not pay, then make those that do, best first, as long as there are any."""
-        self._chances = None
-        worth = calibrated().checks_per_lookup
-        self._drop_idle(self._margin * worth / 3)
-        while len(self._store.schemas) < MOST_TABLES:
-            wanted = self._best_schemas(self._margin * worth)
-            if not wanted:
-                break
-            self._add_tables(wanted)
-            self._made += len(wanted)
-            # Clauses that stand under other tables have keys as good: only those the savings come from need move.
-            origins = sorted(set().union(*wanted.values()))
-            self._moves += self._redistribute(self._places(origins))
-        self._store.compact()
-        self._changed()
+        with self._changing():
+            self._chances = None
+            worth = calibrated().checks_per_lookup
+            self._drop_idle(self._margin * worth / 3)
+            while len(self._store.schemas) < MOST_TABLES:
+                wanted = self._best_schemas(self._margin * worth)
+                if not wanted:
+                    break
+                self._add_tables(wanted)
+                self._made += len(wanted)
+                # Clauses under other tables have keys as good: only those the savings come from need move.
+                origins = sorted(set().union(*wanted.values()))
+                self._moves += self._redistribute(self._places(origins))
+            self._store.compact()
 
     def _places(self, tables: Iterable[int]) -> npt.NDArray[np.int64]:
         """The directory entries in use of these tables."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import numpy.typing as npt
@@ -45,21 +46,33 @@ class EncodedMatcher(ABC):
 
     def add(self, slots: Slots, incoming: Incoming) -> None:
         """Translate and enter. Linear in the number of predicates."""
-        self._have_slots(int(slots.max(initial=-1)) + 1)
-        done = 0
-        for batch in incoming.compiled.to_batches():
-            clauses = translate(batch, self._predicates, slots[done : done + batch.num_rows])
-            self._predicates.use(clauses.words)
-            self._enter(clauses)
-            done += batch.num_rows
-        self._slots += len(slots)
-        self._changed()
+        with self._changing():
+            self._have_slots(int(slots.max(initial=-1)) + 1)
+            done = 0
+            for batch in incoming.compiled.to_batches():
+                clauses = translate(batch, self._predicates, slots[done : done + batch.num_rows])
+                self._predicates.use(clauses.words)
+                self._enter(clauses)
+                done += batch.num_rows
+            self._slots += len(slots)
 
     def remove(self, slots: Slots) -> None:
         """Take out, and forget predicates that nobody asks for any more."""
-        self._predicates.release(self._take_out(np.asarray(slots, np.int64)))
-        self._slots -= len(slots)
-        self._changed()
+        with self._changing():
+            self._predicates.release(self._take_out(np.asarray(slots, np.int64)))
+            self._slots -= len(slots)
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """What matching reads is made anew after a change, also after one that fails.
+
+        It may have replaced arrays by then, and what it wrote into others leads to the new ones: whoever matched
+        with those of before would read where nothing is.
+        """
+        try:
+            yield
+        finally:
+            self._changed()
 
     def match_batch(self, events: EventBatch) -> Pairs:
         """Encode and match, block by block."""

@@ -63,16 +63,16 @@ class StaticMatcher(KeyedMatcher):
 
         Linear in the number of clauses. Must not run beside anything else.
         """
-        self._chances = None
-        terms = self._terms()
-        chosen = choose(self._sampled(), terms)
-        self._benefits = {choice.schema: choice.benefit / terms.costs.check for choice in chosen}
-        self._clauses_then = self._in_clusters
-        self._have_tables(list(self._benefits))
-        tables = range(len(self._store.schemas))
-        self._redistribute(np.concatenate([self._store.used_places(table) for table in tables]))
-        self._store.compact(WASTE)
-        self._changed()
+        with self._changing():
+            self._chances = None
+            terms = self._terms()
+            chosen = choose(self._sampled(), terms)
+            self._benefits = {choice.schema: choice.benefit / terms.costs.check for choice in chosen}
+            self._clauses_then = self._in_clusters
+            self._have_tables(list(self._benefits))
+            tables = range(len(self._store.schemas))
+            self._redistribute(np.concatenate([self._store.used_places(table) for table in tables]))
+            self._store.compact(WASTE)
 
     def stats(self) -> Stats:
         """As every cluster matcher, and the key tables in the order of the choice.

@@ -31,24 +31,19 @@ class Workspace:
 
     @classmethod
     def fit(cls, old: Workspace | None, index: object, initial: npt.NDArray[np.uint8], places: int) -> Workspace:
-        """A workspace for an index whose predicates are known as `initial` says: the old one if large enough."""
+        """A workspace for an index whose predicates are known as `initial` says, made of the old one if it can be.
+
+        The old one may not be used any more: what is known of predicates is known of this index only.
+        """
         known = len(initial)
-        if old is None or len(old.scratch.truth) < known or len(old.scratch.places) < RING * places:
-            room = known + known // 2 + 64
-            scratch = Scratch(
-                np.zeros(room, np.uint8),
-                np.zeros(room, np.int32),
-                np.zeros(RING * (places + places // 2), np.int64),
-                np.zeros(RING, np.int64),
-                np.zeros(2 * SURVIVORS, np.int64),
-                np.zeros(SURVIVORS + 1, np.int64),
-                np.zeros(COUNTERS, np.int64),
-            )
-            results = _results(FIRST_RESULTS) if old is None else old.results
-            old = cls(index, scratch, results)
-        old.scratch.truth[:known] = initial
-        old.index = index
-        return old
+        if old is None:
+            made = cls(index, _scratch(known, places), first_results())
+        else:
+            fits = len(old.scratch.truth) >= known and len(old.scratch.places) >= RING * places
+            scratch = old.scratch if fits else _scratch(known, places)._replace(counts=old.scratch.counts)
+            made = cls(index, scratch, old.results, old.events, old.matches)
+        made.scratch.truth[:known] = initial
+        return made
 
     def count(self, events: int, matches: int) -> None:
         """Take note of what was matched."""
@@ -66,7 +61,7 @@ class Workspace:
 
     def have_more_results(self) -> None:
         """Make room for more: the matches of one event did not fit."""
-        self.results = _results(4 * len(self.results.slot))
+        self.results = more_results(self.results)
 
     def distinct(self, rows: npt.NDArray[np.int64], slots: npt.NDArray[np.int64]) -> Pairs:
         """Matches without those that several clauses of one subscription have told."""
@@ -76,5 +71,29 @@ class Workspace:
         return pairs >> 32, pairs & 0xFFFF_FFFF
 
 
+def first_results() -> Results:
+    """Room for as many results as most events have."""
+    return _results(FIRST_RESULTS)
+
+
+def more_results(full: Results) -> Results:
+    """Room for more: the matches of one event did not fit."""
+    return _results(4 * len(full.slot))
+
+
 def _results(room: int) -> Results:
     return Results(np.empty(room, np.int64), np.empty(room, np.int64))
+
+
+def _scratch(known: int, places: int) -> Scratch:
+    """Scratch for so many predicates, and so many places that an event may open."""
+    room = known + known // 2 + 64
+    return Scratch(
+        np.zeros(room, np.uint8),
+        np.zeros(room, np.int32),
+        np.zeros(RING * (places + places // 2), np.int64),
+        np.zeros(RING, np.int64),
+        np.zeros(2 * SURVIVORS, np.int64),
+        np.zeros(SURVIVORS + 1, np.int64),
+        np.zeros(COUNTERS, np.int64),
+    )

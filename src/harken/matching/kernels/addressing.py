@@ -1,11 +1,12 @@
 """Handing a kernel many arrays at once: as one table of where they are, because taking each in costs time.
 
-Row i of the table says of the i-th array its address, and its length in each of up to two dimensions.
+Row i of the table says of the i-th array its address, and its length in each of up to two dimensions. An address
+keeps nothing alive: so tables are made and changed by `Arguments` only, which holds what its table names.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numba
 import numpy as np
@@ -19,10 +20,91 @@ from harken.jit import tight
 from harken.matching.kernels.layout import Blocks, Events, Predicates, Results, Scratch, Tables
 from harken.matching.kernels.matching import match_events
 
+_PREDICATES = "int64 int32 int32 int32 int32 int8 int32 int64 int64 uint8 int32 int32 int64"
+_TABLES = "int64 int32 int32 int64 int64 bool int64"
+_BLOCKS = "uint32 uint32 uint32 uint32 int32 int32:2 int64"
+_EVENTS = "int32:2 int64:2 int32 int64 int32"
+_SCRATCH = "uint8 int32 int64 int64 int64 int64 int64"
+_RESULTS = "int64 int64"
+"""What `match_at` takes the arrays of each structure for, in its order: types and, of several, dimensions."""
 
-def addresses_of(arrays: list[npt.NDArray[Any]]) -> npt.NDArray[np.int64]:
-    """The table of these arrays, which must stay where they are and be C-contiguous."""
-    return np.array([(each.ctypes.data, *(*each.shape, 1)[:2]) for each in arrays], np.int64)
+Structure: TypeAlias = tuple[npt.NDArray[Any], ...]
+"""A named tuple of arrays, of several types."""
+
+
+class Arguments:
+    """All that `match_at` reads and writes, and the table of where it is.
+
+    The one place that has addresses. Every array that the table names is held here, so that none can be freed or
+    moved under it, whatever others do with theirs; and whoever wants another in its place replaces it here, which
+    writes the new address into the same table at once.
+    """
+
+    __slots__ = ("_events", "_index", "_results", "_scratch", "table")
+
+    def __init__(
+        self,
+        predicates: Predicates,
+        tables: Tables,
+        blocks: Blocks,
+        events: Events,
+        scratch: Scratch,
+        results: Results,
+    ) -> None:
+        self._index = predicates, tables, blocks
+        self._events, self._scratch, self._results = events, scratch, results
+        index = (_rows(predicates, _PREDICATES), _rows(tables, _TABLES), _rows(blocks, _BLOCKS))
+        own = (_rows(events, _EVENTS), _rows(scratch, _SCRATCH), _rows(results, _RESULTS))
+        self.table = np.array([row for rows in (*index, *own) for row in rows], np.int64)
+        """For `match_at`, and nobody else."""
+
+    @property
+    def events(self) -> Events:
+        """The events to be matched."""
+        return self._events
+
+    @events.setter
+    def events(self, events: Events) -> None:
+        self.table[_EVENTS_AT:_SCRATCH_AT] = _rows(events, _EVENTS)
+        self._events = events
+
+    @property
+    def results(self) -> Results:
+        """Where the matches are."""
+        return self._results
+
+    @results.setter
+    def results(self, results: Results) -> None:
+        self.table[_RESULTS_AT:] = _rows(results, _RESULTS)
+        self._results = results
+
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the environment
+
+        def match(self, ahead: bool) -> tuple[int, int]:
+            """As `match_events` from the first event on."""
+            return match_events(*self._index, self._events, 0, self._scratch, ahead, self._results)
+
+    else:
+
+        def match(self, ahead: bool) -> tuple[int, int]:
+            """As `match_events` from the first event on."""
+            return match_at(self.table, ahead)
+
+
+_EVENTS_AT = sum(len(each.split()) for each in (_PREDICATES, _TABLES, _BLOCKS))
+_SCRATCH_AT = _EVENTS_AT + len(_EVENTS.split())
+_RESULTS_AT = _SCRATCH_AT + len(_SCRATCH.split())
+
+
+def _rows(structure: Structure, types_of: str) -> list[tuple[int, int, int]]:
+    """The rows of one structure. What a kernel would take for something else is refused: it could not tell."""
+    rows = []
+    for array, wanted in zip(structure, types_of.split(), strict=True):
+        name, _, dimensions = wanted.partition(":")
+        if array.dtype != name or array.ndim != int(dimensions or 1) or not array.flags.c_contiguous:
+            raise TypeError(f"an array of {array.dtype} in {array.ndim} dimensions is none of {wanted}")
+        rows.append((array.ctypes.data, array.shape[0], array.shape[1] if dimensions else 1))
+    return rows
 
 
 def _array_at(item: Any, dimensions: int) -> Any:
