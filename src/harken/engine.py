@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
@@ -12,14 +14,16 @@ import numpy as np
 import pyarrow as pa
 
 from harken import persistence
+from harken.changing import Change, Held
 from harken.compiler import Reject
-from harken.errors import BulkLoadError
+from harken.errors import BulkLoadError, EventError
 from harken.explanation import Explanation, explain
-from harken.intake import Admission, SubscriptionSource, admit
+from harken.intake import Compiled, SubscriptionSource, compiled
+from harken.locking import Door
 from harken.matching import registry
 from harken.matching.contract import Learning, Slots, Stats
 from harken.matching.events import EventBatch, EventSource, checked_event
-from harken.matching.identity import Identities
+from harken.matching.identity import Identities, batch_of
 from harken.model.events import Event
 from harken.model.expressions import Expression
 from harken.model.limits import DEFAULT_LIMITS, Limits
@@ -43,8 +47,14 @@ class Engine:
     """Holds subscriptions and says which of them an event satisfies.
 
     `algorithm` is one of `harken.algorithms()`; `schema` fixes attribute types; `limits` bound what
-    one subscription may ask for. Any number of threads may match at once; calls that change the
-    subscriptions must not run at the same time as any other call.
+    one subscription may ask for.
+
+    Any call may come from any thread. Matches run at the same time; changes come one after the other, and a match
+    sees all of a change or nothing of it. A change waits for the matches that are running, and those that come
+    wait for it, but only while it is entered, not while it is parsed and compiled. Should it fail at whatever
+    step, by an interrupt or for want of memory, the engine is as before it or as after it; then all that it holds
+    is entered anew, which takes as long as loading it did without parsing, and what was seen of events is
+    forgotten.
 
     >>> engine = Engine()
     >>> engine.subscribe("alice", "item = 'camera' and price < 300")
@@ -68,23 +78,38 @@ class Engine:
         self._identities = Identities()
         self._owners: dict[int, str] = {}
         self._validity: dict[int, Validity] = {}
+        self._change: Change | None = None
+        """The change that is being made, or that failed and has yet to be settled."""
+        self._door = Door()
 
     @property
     def algorithm(self) -> str:
         """The matching algorithm in use: the one asked for, or the one that "auto" has picked so far."""
-        return str(getattr(self._matcher, "picked", self._algorithm))
+        with self._door.reading():
+            if self._door.closed:
+                self._step_aside()
+            return str(getattr(self._matcher, "picked", self._algorithm))
 
     def __len__(self) -> int:
         """How many subscriptions there are."""
-        return len(self._identities)
+        with self._door.reading():
+            if self._door.closed:
+                self._step_aside()
+            return len(self._identities)
 
     def __contains__(self, id: object) -> bool:
         """Whether a subscription of this id is registered."""
-        return id in self._identities
+        with self._door.reading():
+            if self._door.closed:
+                self._step_aside()
+            return id in self._identities
 
     def __iter__(self) -> Iterator[SubscriptionId]:
-        """The ids of all subscriptions."""
-        return iter(self._identities)
+        """The ids of all subscriptions there are now, whatever changes before the last has been asked for."""
+        with self._door.reading():
+            if self._door.closed:
+                self._step_aside()
+            return iter(self._identities)
 
     def __repr__(self) -> str:
         return f"Engine(algorithm={self.algorithm!r}, subscriptions={len(self):,})"
@@ -110,10 +135,9 @@ class Engine:
             "valid_from": valid_from,
             "valid_until": valid_until,
         }
-        admission = self._admit([row], replace)
-        if admission.rejects:
-            raise admission.rejects[0].error
-        self._take_in(admission)
+        rejects, _ = self._take_in(compiled([row], self.schema, self.limits), replace, all_or_none=True)
+        if rejects:
+            raise rejects[0].error
 
     def subscribe_many(
         self,
@@ -130,78 +154,108 @@ class Engine:
         """
         if on_error not in get_args(OnError):
             raise ValueError(f"on_error is one of {get_args(OnError)}, found {on_error!r}")
-        admission = self._admit(rows, replace, progress)
-        if admission.rejects and on_error == "raise":
-            raise BulkLoadError(admission.rejects)
-        self._take_in(admission)
-        return LoadReport(len(admission.ids), tuple(admission.rejects))
+        all_or_none = on_error == "raise"
+        ready = compiled(rows, self.schema, self.limits, progress)
+        rejects, loaded = self._take_in(ready, replace, all_or_none=all_or_none)
+        if rejects and all_or_none:
+            raise BulkLoadError(rejects)
+        return LoadReport(loaded, tuple(rejects))
 
     def unsubscribe(self, id: SubscriptionId) -> None:
         """Remove one subscription; UnknownSubscriptionError if there is none of this id."""
-        self._forget(self._identities.dismiss([id]))
+        self.unsubscribe_many([id])
 
     def unsubscribe_many(self, ids: Iterable[SubscriptionId]) -> None:
         """Remove many subscriptions: all, or none if one of the ids is not registered.
 
         Takes any ids that can be iterated over; integers go fastest in an Arrow or numpy array.
         """
-        self._forget(self._identities.dismiss(ids))
+        batch = batch_of(ids)
+        with self._door.turn():
+            self._settle()
+            slots = self._identities.slots_in_use(batch)
+            if len(slots):
+                self._make(Change.letting_go(slots, self._identities))
 
     def subscription(self, id: SubscriptionId) -> Subscription:
         """What is registered under an id."""
-        slot = self._identities.slot(id)
-        validity = self._validity.get(slot, ALWAYS)
-        return Subscription(id, self._matcher.expression(slot), self._owners.get(slot), validity)
+        with self._door.reading():
+            if self._door.closed:
+                self._step_aside()
+            slot = self._identities.slot(id)
+            validity = self._validity.get(slot, ALWAYS)
+            return Subscription(id, self._matcher.expression(slot), self._owners.get(slot), validity)
 
     def match(self, event: Event, *, at: datetime | None = None) -> list[SubscriptionId]:
         """The ids of all subscriptions the event satisfies, among those valid `at` that time (now)."""
-        flat = checked_event(event, self._matcher.attributes, self.schema)
-        slots = self._matcher.match(flat)
-        if self._validity:
-            slots = slots[self._valid(slots, at)]
-        return self._identities.ids(slots)
+        door = self._door
+        with door.reading():
+            if door.closed:
+                self._step_aside()
+            flat = checked_event(event, self._matcher.attributes, self.schema)
+            slots = self._matcher.match(flat)
+            if self._validity:
+                slots = slots[self._valid(slots, at)]
+            return self._identities.ids(slots)
 
     def match_batch(self, events: EventSource, *, at: datetime | None = None) -> pa.Table:
         """All matches of many events: a table of `event` (row number) and `subscription` (id).
 
         Takes an Arrow table or record batch, or dictionaries. Rows come ordered by event.
         """
-        batch = EventBatch.of(events, self._matcher.attributes, self.schema)
-        rows, slots = self._matcher.match_batch(batch)
-        if self._validity:
-            valid = self._valid(slots, at)
-            rows, slots = rows[valid], slots[valid]
-        return pa.table({"event": pa.array(rows, pa.int64()), "subscription": self._identities.id_array(slots)})
+        events = _at_hand(events)
+        with self._door.reading():
+            if self._door.closed:
+                self._step_aside()
+            batch = EventBatch.of(events, self._matcher.attributes, self.schema)
+            rows, slots = self._matcher.match_batch(batch)
+            if self._validity:
+                valid = self._valid(slots, at)
+                rows, slots = rows[valid], slots[valid]
+            ids = self._identities.id_array(slots)
+        return pa.table({"event": pa.array(rows, pa.int64()), "subscription": ids})
 
     def learn(self, events: EventSource) -> None:
         """Arrange the index for events like these, a few thousand of which tell enough. Matches stay the same.
 
         Costs up to as much as loading the subscriptions did. Algorithms that have no choice ignore it.
         """
-        if isinstance(self._matcher, Learning):
-            self._matcher.learn(EventBatch.of(events, self._matcher.attributes, self.schema))
+        events = _at_hand(events)
+        with self._door.turn():
+            self._settle()
+            if isinstance(self._matcher, Learning):
+                batch = EventBatch.of(events, self._matcher.attributes, self.schema)
+                self._make(Change.learning(batch, self._identities))
 
     def explain(self, event: Event, id: SubscriptionId, *, at: datetime | None = None) -> Explanation:
         """Why a subscription does or does not match: each predicate's truth and the value it saw."""
-        subscription = self.subscription(id)
-        flat = checked_event(event, self._matcher.attributes, self.schema)
-        paths = self._matcher.access(self._identities.slot(id))
+        with self._door.reading():
+            if self._door.closed:
+                self._step_aside()
+            subscription = self.subscription(id)
+            flat = checked_event(event, self._matcher.attributes, self.schema)
+            paths = self._matcher.access(self._identities.slot(id))
         return explain(subscription, flat, moment_of(at), self.limits, paths)
 
     def stats(self) -> Stats:
         """What the engine holds and has done."""
-        stats = {"algorithm": self.algorithm, **self._matcher.stats()}
-        if isinstance(by_part := stats.get("bytes"), Mapping):
-            stats["bytes"] = {**by_part, "identities": self._identities.nbytes}
-        return stats
+        with self._door.reading():
+            if self._door.closed:
+                self._step_aside()
+            stats = {"algorithm": self.algorithm, **self._matcher.stats()}
+            if isinstance(by_part := stats.get("bytes"), Mapping):
+                stats["bytes"] = {**by_part, "identities": self._identities.nbytes}
+            return stats
 
     def save(self, path: str | Path) -> None:
         """Write the engine into a folder; an engine saved there before is replaced as a whole.
 
-        An index is written as it lies in memory. Others may match meanwhile, but not change the subscriptions.
+        An index is written as it lies in memory. Others may match meanwhile; changes wait.
         """
-        held = self._matcher, self._identities, self._owners, self._validity
-        persistence.save(SavedEngine(self._algorithm, self._options, self.schema, self.limits, *held), Path(path))
+        with self._door.turn():
+            self._settle()
+            saved = SavedEngine(self._algorithm, self._options, self.schema, self.limits, *self._held())
+            persistence.save(saved, Path(path))
 
     @classmethod
     def load(cls, path: str | Path, *, algorithm: str | None = None, verify: bool = True) -> Engine:
@@ -218,32 +272,67 @@ class Engine:
         engine._owners, engine._validity = saved.owners, saved.validity
         return engine
 
-    def _admit(
-        self, rows: SubscriptionSource, replace: bool, progress: Callable[[int], None] | None = None
-    ) -> Admission:
-        return admit(rows, self._identities, self.schema, self.limits, replace=replace, progress=progress)
+    def __getstate__(self) -> dict[str, object]:
+        """For `pickle` and `copy.deepcopy`, while subscriptions are few; an index is saved and loaded instead."""
+        with self._door.turn():
+            self._settle()
+            return {name: each for name, each in self.__dict__.items() if name != "_door"}
 
-    def _take_in(self, admission: Admission) -> None:
-        if admission.replaces:
-            known = self._identities.slots_of(admission.ids)
-            replaced = known[known >= 0]
-            self._identities.release(replaced)
-            self._forget(replaced)
-        slots = self._identities.admit(admission.ids)
-        self._matcher.add(slots, admission.incoming)
-        self._owners.update((int(slots[at]), owner) for at, owner in admission.owners.items())
-        self._validity.update((int(slots[at]), validity) for at, validity in admission.validity.items())
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state, _door=Door())
 
-    def _forget(self, slots: Slots) -> None:
-        """Drop all that is known of subscriptions but their ids."""
-        self._matcher.remove(slots)
-        for known in (self._owners, self._validity):
-            if known:
-                for slot in slots.tolist():
-                    known.pop(slot, None)
+    def __copy__(self) -> Engine:
+        """As `copy.deepcopy`: two engines cannot hold the same subscriptions, each with its own lock."""
+        return deepcopy(self)
+
+    def _take_in(self, ready: Compiled, replace: bool, *, all_or_none: bool) -> tuple[list[Reject], int]:
+        """Take in what may be; the rejects, and how many were taken in."""
+        with self._door.turn():
+            self._settle()
+            admission = ready.admitted(self._identities, replace=replace)
+            if not len(admission.ids) or (admission.rejects and all_or_none):
+                return admission.rejects, 0
+            change = Change.taking_in(admission, self._identities)
+            self._matcher.prepare(admission.incoming)
+            self._make(change)
+            return admission.rejects, len(admission.ids)
+
+    def _make(self, change: Change) -> None:
+        """Make a change, alone, and all of it or nothing. Only in turn."""
+        try:
+            self._door.close()
+            self._change = change
+            change.make(self._held())
+            self._change = None
+        except EventError:  # nothing has been changed then: see Learning
+            self._change = None
+            raise
+        finally:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Make good what a change that failed left behind, if one did, and let others in. Only in turn."""
+        if self._change is not None:
+            create = partial(registry.create, self._algorithm, **self._options)
+            settled = self._change.settled(self._held(), create)
+            self._matcher, self._identities, self._owners, self._validity = settled
+            self._change = None
+        self._door.open()
+
+    def _step_aside(self) -> None:
+        """Wait for the change that is being made."""
+        self._door.step_aside(self._settle)
+
+    def _held(self) -> Held:
+        return Held(self._matcher, self._identities, self._owners, self._validity)
 
     def _valid(self, slots: Slots, at: datetime | None) -> np.ndarray:
         """Which of the slots are valid at this time, as a mask."""
         moment = moment_of(at)
         bounded = self._validity
         return np.array([s not in bounded or bounded[s].holds_at(moment) for s in slots.tolist()], bool)
+
+
+def _at_hand(events: EventSource) -> EventSource:
+    """Events that no code of the user's has to be called for, such as a generator that asks the engine itself."""
+    return events if isinstance(events, pa.Table | pa.RecordBatch) else list(events)

@@ -211,6 +211,14 @@ class BulkLoadError(SubscriptionError):
         self.rejects = tuple(rejects)
 
 
+class EngineBusyError(HarkenError, RuntimeError):
+    """A call from within another call of the same thread on the same engine, which cannot be served there.
+
+    No function that Harken calls, a progress callback or a generator of rows, is in such a place: what remains are
+    signal handlers, finalisers, and mappings of one's own that change the engine while it reads them.
+    """
+
+
 class UnknownSubscriptionError(HarkenError, KeyError):
     """No subscription of that id is registered."""
 

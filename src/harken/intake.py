@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -51,6 +51,28 @@ class Admission:
     """Whether some of the ids may be registered, and what is registered under them gives way."""
 
 
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """Subscriptions checked and compiled, each for itself: what an engine holds has not been looked at yet."""
+
+    table: pa.Table
+    rows: Rows
+    """Which row of what was handed in each row of the table was."""
+    rejects: list[Reject]
+    expressions: Callable[[pa.Table, Rows], Sequence[Expression]]
+    """The expressions of some of the rows, as a table and by number."""
+
+    def admitted(self, registered: Identities, *, replace: bool) -> Admission:
+        """Those that may join the ids that are registered. Nothing is changed yet."""
+        ids = _joined(self.table.column("id"))
+        kept, clashes = _without_clashes(ids, registered, replace)
+        rejects = self.rejects + [Reject(int(self.rows[at]), ids[at].as_py(), error) for at, error in clashes]
+        table, rows = _taken(self.table, kept), self.rows[kept]
+        incoming = Incoming(partial(self.expressions, table, rows), lambda: table)
+        rejects.sort(key=lambda reject: reject.row)
+        return Admission(_joined(table.column("id")), _owners(table), _validity(table), incoming, rejects, replace)
+
+
 def admit(
     source: SubscriptionSource,
     registered: Identities,
@@ -61,40 +83,37 @@ def admit(
     progress: Callable[[int], None] | None = None,
 ) -> Admission:
     """Check and compile what a user hands in. Nothing is changed yet."""
+    return compiled(source, schema, limits, progress).admitted(registered, replace=replace)
+
+
+def compiled(
+    source: SubscriptionSource,
+    schema: Schema | None,
+    limits: Limits,
+    progress: Callable[[int], None] | None = None,
+) -> Compiled:
+    """What a user hands in, compiled. Whatever of the user's is called is called in here."""
     if isinstance(source, pa.RecordBatch):
         source = pa.Table.from_batches([source])
     if isinstance(source, pa.Table) and is_compiled(source):
-        return _admit_compiled(conform(source), registered, schema, limits, replace)
+        return _checked(conform(source), schema, limits)
     texts = texts_of(source)
     compilation = compile_texts(texts, schema=schema, limits=limits, progress=progress)
-    ids, rows = _joined(compilation.table.column("id")), compilation.rows
-    kept, clashes = _without_clashes(ids, registered, replace)
-    rejects = compilation.rejects + [Reject(int(rows[at]), ids[at].as_py(), error) for at, error in clashes]
-    table = _taken(compilation.table, kept)
-    incoming = Incoming(partial(_parsed, texts, rows[kept], limits), lambda: table)
-    return _admission(table, incoming, rejects, replace)
+
+    def parsed(_: pa.Table, rows: Rows) -> Sequence[Expression]:
+        return [read_expression(texts.expressions[row], None, limits) for row in rows.tolist()]
+
+    return Compiled(compilation.table, compilation.rows, compilation.rejects, parsed)
 
 
-def _admit_compiled(
-    table: pa.Table, registered: Identities, schema: Schema | None, limits: Limits, replace: bool
-) -> Admission:
-    ids = _joined(table.column("id"))
+def _checked(table: pa.Table, schema: Schema | None, limits: Limits) -> Compiled:
+    """The sound rows of a table that came compiled."""
     faults = compiled_faults(table, limits)
-    sound = np.delete(np.arange(len(ids)), list(faults))
-    kept, clashes = _without_clashes(ids.take(pa.array(sound)) if faults else ids, registered, replace)
-    faults |= {int(sound[at]): error for at, error in clashes}
-    rejects = [Reject(row, ids[row].as_py(), error) for row, error in faults.items()]
-    rows = sound[kept]
+    rejects = [Reject(row, table.column("id")[row].as_py(), error) for row, error in faults.items()]
+    rows = np.delete(np.arange(table.num_rows), list(faults))
     if schema is not None:
         rows = fitting(table, rows, schema, rejects)
-    taken = _taken(table, rows)
-    return _admission(taken, Incoming(partial(expressions_of, taken), lambda: taken), rejects, replace)
-
-
-def _admission(table: pa.Table, incoming: Incoming, rejects: list[Reject], replace: bool) -> Admission:
-    """What is to be known of the rows of a compiled table, all of which may be added."""
-    rejects = sorted(rejects, key=lambda reject: reject.row)
-    return Admission(_joined(table.column("id")), _owners(table), _validity(table), incoming, rejects, replace)
+    return Compiled(_taken(table, rows), rows, rejects, lambda taken, _: expressions_of(taken))
 
 
 def _owners(table: pa.Table) -> dict[int, str]:
@@ -116,10 +135,6 @@ def _validity(table: pa.Table) -> dict[int, Validity]:
 
 def _known(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
     return np.asarray(column.is_valid().to_numpy(), np.bool_)
-
-
-def _parsed(texts: Texts, rows: Rows, limits: Limits) -> list[Expression]:
-    return [read_expression(texts.expressions[row], None, limits) for row in rows.tolist()]
 
 
 def _joined(column: pa.ChunkedArray) -> pa.Array:

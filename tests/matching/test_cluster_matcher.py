@@ -13,7 +13,8 @@ pytestmark = pytest.mark.kernel
 def test_a_new_dimension_is_estimated_even_if_its_predicate_has_the_number_of_another():
     engine = Engine("propagation")
     engine.subscribe(1, "a MATCHES 'x'")
-    engine.subscribe(1, "b != 2", replace=True)
+    engine.unsubscribe(1)
+    engine.subscribe(1, "b != 2")
     matcher = engine._matcher
     assert len(matcher._predicates) == 1
     assert len(matcher._estimated().presence) == len(matcher._predicates.dimensions) == 2

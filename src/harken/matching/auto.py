@@ -38,12 +38,21 @@ class AutoMatcher:
         """The algorithm in use."""
         return "dynamic" if self._few is None else "reference"
 
+    def prepare(self, incoming: Incoming) -> None:
+        """As the algorithm in use does, or as an index if it may come to that."""
+        _ = incoming.compiled
+        if self._few is None or len(self._slots) + incoming.compiled.num_rows - incoming.leaving > self._small:
+            _new_index()
+        else:
+            self._few.prepare(incoming)
+
     def add(self, slots: Slots, incoming: Incoming) -> None:
         """As the algorithm in use does; with too many for evaluating, those there are move into an index."""
         if self._few is not None:
-            self._slots.update(slots.tolist())
-            if len(self._slots) > self._small:
-                self._move_into_index(self._few, self._slots.difference(slots.tolist()))
+            if len(self._slots) + len(slots) - incoming.leaving > self._small:
+                self._move_into_index(self._few, self._slots)
+            else:
+                self._slots.update(slots.tolist())
         self._matcher.add(slots, incoming)
 
     def _move_into_index(self, few: ReferenceMatcher, slots: set[int]) -> None:
@@ -51,13 +60,20 @@ class AutoMatcher:
         known = sorted(slots)
         if known:
             index.add(np.array(known, np.int64), Incoming.of([few.expression(slot) for slot in known]))
-        self._matcher, self._few = index, None
-        self._slots.clear()
+        self._matcher, self._few, self._slots = index, None, set()
 
     def remove(self, slots: Slots) -> None:
         """As the algorithm in use does. An index that has become small stays one."""
         self._matcher.remove(slots)
         self._slots.difference_update(slots.tolist())
+
+    def rescue(self, broken: AutoMatcher, slots: Slots) -> None:
+        """As the algorithm in use there does."""
+        if broken._few is None:
+            self._matcher, self._few = _new_index(), None
+        else:
+            self._slots.update(slots.tolist())
+        self._matcher.rescue(broken._matcher, slots)
 
     def match(self, event: FlatEvent) -> Slots:
         """As the algorithm in use does."""

@@ -127,6 +127,9 @@ class ClusterMatcher(EncodedMatcher):
     def _take_out(self, slots: Slots) -> npt.NDArray[np.int64]:
         return self._store.take_out(self._predicates.arrays(), slots, self._widest + 1)
 
+    def _read_clauses(self, slots: Slots) -> Clauses:
+        return self._store.read(self._predicates.arrays(), slots, self._widest + 1)
+
     def _clauses_of(self, slot: int) -> list[list[int]]:
         return [self._clause_at(block, entry_id) for block, entry_id in self._store.entries_of(slot)]
 
@@ -146,7 +149,7 @@ class ClusterMatcher(EncodedMatcher):
 
         Linear in the events and in the clauses. Must not run beside anything else.
         """
-        for _, block, _ in self._encoder.blocks(events, SAMPLE):
+        for block in [block for _, block, _ in self._encoder.blocks(events, SAMPLE)]:
             self._statistics.observe(block, self._predicates)
         self._chances = None
         self._choose_anew()

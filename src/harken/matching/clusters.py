@@ -34,6 +34,7 @@ from harken.matching.kernels.placing import (
     copy_compact,
     lines_in_use,
     place_clauses,
+    read_clauses,
     take_out,
 )
 from harken.matching.saving import State
@@ -205,6 +206,24 @@ class ClusterStore:
                 return words[:count]
             words = np.concatenate([words, np.zeros(len(words), np.int64)])
 
+    def read(self, predicates: Predicates, slots: npt.NDArray[np.int64], widest: int) -> Clauses:
+        """All clauses of these slots, also where a change of others has failed. Linear in the size of clusters."""
+        wanted = np.zeros(int(slots.max(initial=-1)) + 1, np.bool_)
+        wanted[slots] = True
+        # The number of clauses in a table is what it gets last when it is made.
+        places = np.concatenate([self.used_places(table) for table in range(len(self._population))])
+        clause, counts = np.zeros(widest, np.int64), np.zeros(2, np.int64)
+        tables, blocks, nothing = self.tables(), self.blocks(), np.zeros(0, np.int64)
+        read_clauses(predicates, tables, blocks, places, wanted, clause, counts, nothing, nothing, nothing)
+        size, slot, words = (
+            np.zeros(counts[0], np.int64),
+            np.zeros(counts[0], np.int64),
+            np.zeros(counts[1], np.int64),
+        )
+        read_clauses(predicates, tables, blocks, places, wanted, clause, counts, size, slot, words)
+        alone = np.bincount(slot, minlength=len(wanted))[slot] == 1
+        return Clauses(np.concatenate([[0], np.cumsum(size)]), words, slot, alone)
+
     def entries_of(self, slot: int) -> list[tuple[int, int]]:
         """The clauses of a subscription: the block and the entry id of each."""
         located = int(self.block_of.values[slot])
@@ -254,10 +273,10 @@ class ClusterStore:
         if needed * waste > used:
             return
         words = np.zeros((needed + needed // 8) * LINE, np.uint32)
-        end = copy_compact(blocks, words)
-        self.words = words
-        self.free[:] = 0
-        self.free[0] = end
+        free, directory = np.zeros(FREE_CLASSES, np.int64), self.directory.copy()
+        free[0] = copy_compact(blocks._replace(directory=directory), words)
+        # At once, so that whatever fails the clusters can be read.
+        self.words, self.directory, self.free = words, directory, free
 
     def grow(self) -> None:
         """Make room for more blocks, and for more shared clauses if it is those that lack it."""
@@ -289,12 +308,13 @@ class ClusterStore:
             return
         room = places if table >= FIRST_KEY_TABLE else max(places, size + size // 2, 16)
         self._reserve(room)
-        old = int(self._base.values[table])
-        self.directory[self._end : self._end + size] = self.directory[old : old + size]
-        self.directory[old : old + size] = 0
-        self._base.values[table] = self._end
-        self._size.values[table] = room
+        old, new = int(self._base.values[table]), self._end
+        self.directory[new : new + size] = self.directory[old : old + size]
         self._end += room
+        # Whatever fails, all clusters of the table can be read at one place or the other.
+        self._base.values[table] = new
+        self._size.values[table] = room
+        self.directory[old : old + size] = 0
 
     def _reserve(self, places: int) -> None:
         if self._end + places > len(self.directory):

@@ -5,7 +5,8 @@ integer that is free to be reused after removal. A matcher knows only slots and 
 
 Laws that every matcher obeys (tests/contract checks them for all that are registered): it agrees with the
 reference; a batch gives what a loop gives; the order of additions is irrelevant; adding and removing leaves
-no trace; saving and loading neither; removing one subscription never disturbs another.
+no trace; saving and loading neither; removing one subscription never disturbs another; whatever step of a change
+fails, the subscriptions that it does not concern can be rescued.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +54,8 @@ class Incoming:
     def __init__(self, expressions: Callable[[], Sequence[Expression]], compiled: Callable[[], pa.Table]) -> None:
         self._make_expressions = expressions
         self._make_compiled = compiled
+        self.leaving = 0
+        """How many subscriptions these are to replace: they leave once these have come."""
 
     @classmethod
     def of(cls, expressions: Sequence[Expression]) -> Incoming:
@@ -80,6 +83,9 @@ def _compiled(expressions: Sequence[Expression]) -> pa.Table:
 class Matcher(Protocol):
     """A matching algorithm. Unless its own documentation says more, calls must not run at the same time."""
 
+    def prepare(self, incoming: Incoming) -> None:
+        """Have read what `add` will want of subscriptions. Changes nothing; others may match meanwhile."""
+
     def add(self, slots: Slots, incoming: Incoming) -> None:
         """Take in subscriptions under slots that are not in use."""
 
@@ -105,6 +111,13 @@ class Matcher(Protocol):
     def stats(self) -> Stats:
         """What the algorithm holds and has done, for people to read."""
 
+    def rescue(self, broken: Self, slots: Slots) -> None:
+        """Hold what another of the same algorithm and options holds under these slots. Only if empty.
+
+        `add`, `remove` or `learn` of the other one has failed in the middle, at any step, and no matter what it is
+        good for now, these subscriptions can be told from it: they were whole before, and none was to be removed.
+        """
+
 
 @runtime_checkable
 class Saveable(Protocol):
@@ -122,4 +135,4 @@ class Learning(Protocol):
     """A matcher that arranges itself for the events it is shown."""
 
     def learn(self, events: EventBatch) -> None:
-        """See what events look like, and choose access paths for such events."""
+        """See what events look like, and choose access paths for them; after an EventError all is as before."""

@@ -30,6 +30,7 @@ from harken.matching.kernels.counting import (
     match_events,
     move_lists,
     move_words,
+    read_clauses,
     take_out,
 )
 from harken.matching.kernels.layout import UNKNOWN, Clauses, Events, Predicates
@@ -120,6 +121,9 @@ class CountingMatcher(EncodedMatcher):
         self._lists.compact()
         self._contents.compact()
         return np.asarray(words[words != EVERY] - 1, np.int64)
+
+    def _read_clauses(self, slots: Slots) -> Clauses:
+        return self._contents.read(slots)
 
     def _clauses_of(self, slot: int) -> list[list[int]]:
         return [_predicates_of(numbers) for numbers in self._contents.lists_of(slot)]
@@ -283,6 +287,20 @@ class ClauseContents:
             clause = int(self._sibling.values[clause])
         return lists
 
+    def read(self, slots: Slots) -> Clauses:
+        """All clauses of these slots, also where a change of others has failed."""
+        contents, counts = self.arrays(), np.zeros(2, np.int64)
+        nothing = np.zeros(0, np.int64)
+        read_clauses(contents, slots, counts, nothing, nothing, nothing)
+        size, slot, words = (
+            np.zeros(counts[0], np.int64),
+            np.zeros(counts[0], np.int64),
+            np.zeros(counts[1], np.int64),
+        )
+        read_clauses(contents, slots, counts, size, slot, words)
+        alone = np.bincount(slot, minlength=1)[slot] == 1
+        return Clauses(np.concatenate([[0], np.cumsum(size)]), words, slot, alone)
+
     def have_slots(self, count: int) -> None:
         """Have a place for every slot below this one."""
         self._head.grow_to(count)
@@ -300,9 +318,10 @@ class ClauseContents:
         """Lay the words of clauses side by side if many are of no clause. Linear in the number of clauses."""
         used, idle = int(self._spare[END_WORD]), int(self._spare[FREE_WORDS])
         if used > WASTE * (used - idle):
-            into = GrowingArray(np.uint32, size=used - idle)
-            move_words(self.arrays(), into.values)
-            self._words = into
+            into, first = GrowingArray(np.uint32, size=used - idle), GrowingArray.of(self._first.values.copy())
+            move_words(self.arrays()._replace(first=first.values), into.values)
+            # At once, so that whatever fails the clauses can be read.
+            self._words, self._first = into, first
 
     def _have_width(self, widest: int) -> None:
         """Have counters, and lists of free numbers, for clauses of this width."""

@@ -7,11 +7,12 @@ serves all sizes: a table is made when the checks it saves are worth its lookup,
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from harken.matching.contract import Incoming, Slots, Stats
+from harken.matching.contract import Slots, Stats
 from harken.matching.cost import calibrated
 from harken.matching.kernels.layout import FIRST_KEY_TABLE, PREDICATE_TABLE
 from harken.matching.kernels.maintaining import saved_by, tally_savings
@@ -58,15 +59,11 @@ class DynamicMatcher(KeyedMatcher):
         self._made = 0
         self._dropped = 0
 
-    def add(self, slots: Slots, incoming: Incoming) -> None:
-        """Insert under the best access paths there are; now and then see whether others would pay."""
-        super().add(slots, incoming)
-        self._maintain(len(slots))
-
-    def remove(self, slots: Slots) -> None:
-        """Take out; now and then see which tables no longer pay."""
-        super().remove(slots)
-        self._maintain(len(slots))
+    def rescue(self, broken: Self, slots: Slots) -> None:
+        """As every cluster matcher; the tallies go on."""
+        self.adapt = broken.adapt
+        super().rescue(broken, slots)
+        self._made, self._dropped, self._moves = broken._made, broken._dropped, broken._moves
 
     def stats(self) -> Stats:
         """As every cluster matcher, and what maintenance has done."""
@@ -94,8 +91,8 @@ class DynamicMatcher(KeyedMatcher):
             self.reorganise()
             super()._choose_anew()
 
-    def _maintain(self, changes: int) -> None:
-        self._changes += changes
+    def _maintain(self, change: int) -> None:
+        self._changes += abs(change)
         if self.adapt and self._changes >= max(self._patience, self._slots // 10):
             self._changes = 0
             self.reorganise()

@@ -6,6 +6,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +45,10 @@ class EncodedMatcher(ABC):
         self._seen = np.zeros(4, np.int64)
         self._seen_lock = threading.Lock()
 
+    def prepare(self, incoming: Incoming) -> None:
+        """Have the compiled form."""
+        _ = incoming.compiled
+
     def add(self, slots: Slots, incoming: Incoming) -> None:
         """Translate and enter. Linear in the number of predicates."""
         with self._changing():
@@ -55,12 +60,32 @@ class EncodedMatcher(ABC):
                 self._enter(clauses)
                 done += batch.num_rows
             self._slots += len(slots)
+        self._maintain(len(slots))
 
     def remove(self, slots: Slots) -> None:
         """Take out, and forget predicates that nobody asks for any more."""
         with self._changing():
             self._predicates.release(self._take_out(np.asarray(slots, np.int64)))
             self._slots -= len(slots)
+        self._maintain(-len(slots))
+
+    def rescue(self, broken: Self, slots: Slots) -> None:
+        """Read the clauses off the other's, and enter them. Linear in their number; each is twice in memory then.
+
+        What the other had seen of events, or learned, is not taken over.
+        """
+        clauses = broken._read_clauses(slots)
+        distinct = np.flatnonzero(np.bincount(clauses.words))
+        numbers = np.zeros(int(distinct.max(initial=0)) + 1, np.int64)
+        numbers[distinct] = [self._predicates.intern(broken._predicates.rows(word)) for word in distinct.tolist()]
+        clauses = clauses._replace(words=numbers[clauses.words])
+        with self._changing():
+            self._have_slots(int(slots.max(initial=-1)) + 1)
+            self._predicates.use(clauses.words)
+            self._enter(clauses)
+            self._slots = len(slots)
+            self._seen[:] = broken._seen
+        self._maintain(len(slots))
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
@@ -148,6 +173,10 @@ class EncodedMatcher(ABC):
             **{f"{name}_per_event": count / events if events else 0.0 for name, count in per_event.items()},
         }
 
+    def _maintain(self, change: int) -> None:
+        """So many subscriptions have come, or gone if negative: the index may be arranged anew."""
+        return
+
     @abstractmethod
     def _parts(self) -> dict[str, State]:
         """What is to be saved beside the predicates, by name."""
@@ -171,6 +200,10 @@ class EncodedMatcher(ABC):
     @abstractmethod
     def _take_out(self, slots: Slots) -> npt.NDArray[np.int64]:
         """Remove all clauses of these slots; the numbers of their predicates, one by one."""
+
+    @abstractmethod
+    def _read_clauses(self, slots: Slots) -> Clauses:
+        """All clauses of these slots, none of which is being changed: even where a change of others has failed."""
 
     @abstractmethod
     def _clauses_of(self, slot: int) -> list[list[int]]:

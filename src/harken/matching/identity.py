@@ -10,6 +10,7 @@ import random
 import sys
 from array import array
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -34,6 +35,27 @@ SHORT = 8
 NONE = -1
 """In place of a slot: there is no such id."""
 
+NO_SLOTS: Slots = np.zeros(0, np.int64)
+NO_IDS = pa.array([], pa.string())
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Slots that go and ids that come in one change, and what it takes to tell at any time who stays."""
+
+    leaving: Slots
+    ids: pa.Array
+    coming: Slots
+    """The slots that the ids get: free ones first."""
+    slots: int
+    """Slots there were, free ones included."""
+    unused: array[int]
+    """The list of free slots there were. Making the exchange changes it, but for those that stay free."""
+    still: int
+    """How many of them stay free, from the first on."""
+    reused: int
+    """How many get an id: the first so many of those coming."""
+
 
 class Identities:
     """A two-way map between ids, all integers or all strings, and slots. Slots of removed ids are used again.
@@ -47,9 +69,8 @@ class Identities:
         self._start_anew()
 
     def _start_anew(self) -> None:
-        self._held: _PlainIds | _IntegerIds = _PlainIds()
-        self._slots = 0
-        self._free = array("I")
+        held: _PlainIds | _IntegerIds = _PlainIds()
+        self._held, self._slots, self._free = held, 0, array("I")
 
     def __len__(self) -> int:
         return self._slots - len(self._free)
@@ -59,9 +80,7 @@ class Identities:
 
     def __iter__(self) -> Iterator[SubscriptionId]:
         """All ids there are now, whatever is admitted or dismissed before the last has been asked for."""
-        ids = self.id_array(self.slots())
-        for start in range(0, len(ids), PORTION):
-            yield from ids[start : start + PORTION].to_pylist()
+        return _portioned(self.id_array(self.slots()))
 
     @property
     def arrow_type(self) -> pa.DataType:
@@ -127,40 +146,72 @@ class Identities:
             return np.full(len(ids), NONE, np.int64)
         return self._held.slots_of(ids)
 
+    def slots_in_use(self, ids: Iterable[SubscriptionId]) -> Slots:
+        """The slots of ids, ascending, each once; UnknownSubscriptionError if one of the ids has none.
+
+        Arrow columns, and numpy arrays of integers, cost no Python object for each id.
+        """
+        return _distinct(self._slots_of_all(batch_of(ids)))
+
+    def exchange(self, leaving: Slots = NO_SLOTS, ids: pa.Array = NO_IDS) -> Exchange:
+        """What it takes that distinct slots in use go, and new ids get others. Changes nothing yet."""
+        still = max(0, len(self._free) - len(ids))
+        reused = len(self._free) - still
+        coming = np.arange(self._slots - reused, self._slots - reused + len(ids))
+        coming[:reused] = self._free[still:]
+        return Exchange(leaving, ids, coming, self._slots, self._free, still, reused)
+
+    def make(self, exchange: Exchange) -> None:
+        """Make an exchange as it was prepared just before."""
+        leaving, ids = exchange.leaving, exchange.ids
+        self._held.drop(leaving)
+        if len(ids):
+            if pa.types.is_integer(ids.type) and len(self) - len(leaving) + len(ids) > self._few:
+                self._flatten()
+            self._held.put(ids, exchange.coming)
+        del self._free[exchange.still :]
+        self._free.frombytes(leaving.astype(np.uint32).tobytes())
+        self._slots = exchange.slots + len(ids) - exchange.reused
+        if not len(self):
+            self._start_anew()
+
+    def after(self, exchange: Exchange) -> Identities:
+        """What there is after an exchange, told from these though making it may have failed at any step."""
+        free = np.array(exchange.unused[: exchange.still], np.int64)
+        in_use = np.ones(exchange.slots, np.bool_)
+        for slots in (free, exchange.coming[: exchange.reused], exchange.leaving):
+            in_use[slots] = False
+        kept = np.flatnonzero(in_use)
+        settled = Identities(self._few)
+        if len(kept) or len(exchange.ids):
+            ids = pa.concat_arrays([self.id_array(kept), exchange.ids]) if len(kept) else exchange.ids
+            settled._slots = exchange.slots + len(exchange.ids) - exchange.reused
+            settled._free = array("I", np.concatenate([free, exchange.leaving]).astype(np.uint32).tobytes())
+            if pa.types.is_integer(ids.type) and len(ids) > self._few:
+                settled._held = _IntegerIds()
+            settled._held.put(ids, np.concatenate([kept, exchange.coming]))
+        return settled
+
     def admit(self, ids: pa.Array) -> Slots:
         """Give each id a slot; none, if one of them has a slot already or comes twice."""
-        if not len(ids):
-            return np.zeros(0, np.int64)
-        if pa.types.is_integer(ids.type) and len(self) + len(ids) > self._few:
-            self._flatten()
-        reused = min(len(ids), len(self._free))
-        slots = np.arange(self._slots - reused, self._slots - reused + len(ids))
-        slots[:reused] = self._free[len(self._free) - reused :]
+        exchange = self.exchange(ids=ids)
         try:
-            self._held.put(ids, slots)
+            self.make(exchange)
         except DuplicateSubscriptionError:
             if not len(self):
                 self._start_anew()  # the next to come may be strings
             raise
-        del self._free[len(self._free) - reused :]
-        self._slots += len(ids) - reused
-        return slots
+        return exchange.coming
 
     def dismiss(self, ids: Iterable[SubscriptionId]) -> Slots:
-        """Take the slots of ids back; none, if one of the ids has no slot. An id that comes twice counts once.
-
-        Arrow columns, and numpy arrays of integers, cost no Python object for each id.
-        """
-        slots = _distinct(self._slots_in_use(_batch(ids)))
+        """Take the slots of ids back; none, if one of the ids has no slot. An id that comes twice counts once."""
+        slots = self.slots_in_use(ids)
         self.release(slots)
         return slots
 
     def release(self, slots: Slots) -> None:
         """Take back distinct slots, all of them in use."""
-        self._held.drop(slots)
-        self._free.frombytes(slots.astype(np.uint32).tobytes())
-        if not len(self):
-            self._start_anew()
+        self.make(self.exchange(slots))
 
     def ids(self, slots: Slots) -> list[SubscriptionId]:
         """The ids of slots."""
@@ -176,7 +227,7 @@ class Identities:
             return self._held.slot_of(id)
         return NONE
 
-    def _slots_in_use(self, ids: pa.Array | list[SubscriptionId]) -> Slots:
+    def _slots_of_all(self, ids: pa.Array | list[SubscriptionId]) -> Slots:
         if isinstance(ids, list):
             return np.array([self.slot(id) for id in ids], np.int64)
         slots = self.slots_of(ids)
@@ -187,9 +238,9 @@ class Identities:
     def _flatten(self) -> None:
         """Hold integers flat from now on, under the slots they have."""
         if isinstance(self._held, _PlainIds):
-            ids, slots = self._held.pairs()
-            self._held = _IntegerIds()
-            self._held.put(ids, slots)
+            flat = _IntegerIds()
+            flat.put(*self._held.pairs())
+            self._held = flat
 
 
 class _PlainIds:
@@ -325,6 +376,11 @@ class _IntegerIds:
             self._table = larger
 
 
+def _portioned(ids: pa.Array) -> Iterator[SubscriptionId]:
+    for start in range(0, len(ids), PORTION):
+        yield from ids[start : start + PORTION].to_pylist()
+
+
 def _unsigned(ids: pa.Array) -> npt.NDArray[np.uint64]:
     """Integers for kernels: the same bits, copied, as kernels would be compiled again for what is read-only."""
     return np.array(ids.to_numpy(zero_copy_only=False), np.int64).view(np.uint64)
@@ -339,7 +395,7 @@ def _distinct(slots: Slots) -> Slots:
     return np.delete(ascending, np.flatnonzero(repeated)) if repeated.any() else ascending
 
 
-def _batch(ids: Iterable[SubscriptionId]) -> pa.Array | list[SubscriptionId]:
+def batch_of(ids: Iterable[SubscriptionId]) -> pa.Array | list[SubscriptionId]:
     """Ids as Arrow holds them; if they are few or not all alike, a list to be looked at one by one."""
     if isinstance(ids, pa.Array | pa.ChunkedArray):
         return _conformed(ids)

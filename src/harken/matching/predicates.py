@@ -295,10 +295,11 @@ class PredicateTable:
             self._members.head.grow_to(start + room)
             self._equal.values[start : start + used] = self._equal.values[old : old + used]
             self._members.head.values[start : start + used] = self._members.head.values[old : old + used]
-            self._equal.values[old : old + used] = -1
-            self._members.head.values[old : old + used] = -1
+            # Whatever fails from here on, the keys of clusters can be read.
             self._equal_first.values[number] = start
             self._equal_room[number] = room
+            self._equal.values[old : old + used] = -1
+            self._members.head.values[old : old + used] = -1
         return int(self._equal_first.values[number]) + code
 
     def _dimension_for(self, attribute: str, kind: Kind | None) -> Dimension:

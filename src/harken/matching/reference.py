@@ -26,6 +26,10 @@ class ReferenceMatcher:
         self._events = 0
         self._matches = 0
 
+    def prepare(self, incoming: Incoming) -> None:
+        """Have the expressions parsed."""
+        _ = incoming.expressions
+
     def add(self, slots: Slots, incoming: Incoming) -> None:
         """Keep the expressions. Linear in their number."""
         for slot, expression in zip(slots.tolist(), incoming.expressions, strict=True):
@@ -38,6 +42,11 @@ class ReferenceMatcher:
             expression = self._expressions.pop(slot)
             self._mentions.subtract(_attributes(expression))
         self._mentions = +self._mentions
+
+    def rescue(self, broken: ReferenceMatcher, slots: Slots) -> None:
+        """Take over the expressions. Linear in their number."""
+        self.add(slots, Incoming.of([broken.expression(slot) for slot in slots.tolist()]))
+        self._events, self._matches = broken._events, broken._matches
 
     def match(self, event: FlatEvent) -> Slots:
         """Evaluate all expressions. Linear in their number and size."""

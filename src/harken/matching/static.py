@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from harken.matching.contract import Incoming, Slots, Stats
+from harken.matching.contract import Stats
 from harken.matching.cost import Costs, calibrated
 from harken.matching.kernels.layout import FIRST_KEY_TABLE
 from harken.matching.kernels.sampling import Equalities, sample_equalities
@@ -47,16 +47,12 @@ class StaticMatcher(KeyedMatcher):
         self._checks_per_lookup = checks_per_lookup
         self._clauses_then = 0
 
-    def add(self, slots: Slots, incoming: Incoming) -> None:
-        """Insert under the best access paths there are; with twice as many clauses, choose anew."""
-        super().add(slots, incoming)
-        if self._in_clusters >= max(1, 2 * self._clauses_then):
+    def _maintain(self, change: int) -> None:
+        """With twice as many clauses, choose anew. Those that go take no table with them, and are counted off."""
+        if change < 0:
+            self._clauses_then = min(self._clauses_then, self._in_clusters)
+        elif self._in_clusters >= max(1, 2 * self._clauses_then):
             self.optimise()
-
-    def remove(self, slots: Slots) -> None:
-        """Take out. The tables stay; growing from here to twice the number makes for a new choice."""
-        super().remove(slots)
-        self._clauses_then = min(self._clauses_then, self._in_clusters)
 
     def optimise(self) -> None:
         """Choose the tables for the clauses and event statistics of now, and move every clause to the best.

@@ -229,6 +229,35 @@ def count_words(contents: Contents, slots: npt.NDArray[np.int64]) -> int:
 
 
 @tight
+def read_clauses(
+    contents: Contents,
+    slots: npt.NDArray[np.int64],
+    counts: npt.NDArray[np.int64],
+    size: npt.NDArray[np.int64],
+    owner: npt.NDArray[np.int64],
+    words: npt.NDArray[np.int64],
+) -> None:
+    """Write down size, owner and predicates of all clauses of these slots, as far as they fit.
+
+    `counts` says how many clauses and predicates there are.
+    """
+    counts[:] = 0
+    for slot in slots:
+        clause = np.int64(contents.head[slot])
+        while clause >= 0:
+            first, width = np.int64(contents.first[clause]), np.int64(contents.width[clause])
+            if contents.words[first] == EVERY:
+                width = 0
+            if counts[0] < len(size):
+                size[counts[0]], owner[counts[0]] = width, slot
+                for at in range(width):
+                    words[counts[1] + at] = np.int64(contents.words[first + at]) - 1
+            counts[0] += 1
+            counts[1] += width
+            clause = np.int64(contents.sibling[clause])
+
+
+@tight
 def take_out(lists: Lists, contents: Contents, slots: npt.NDArray[np.int64], words: npt.NDArray[np.int64]) -> None:
     """Remove the clauses of these slots, and write down all the lists they were in."""
     count = 0

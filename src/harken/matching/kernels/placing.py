@@ -8,6 +8,7 @@ import numpy.typing as npt
 from harken.jit import kernel, part, tight
 from harken.matching.kernels.choosing import NO_TABLE, choose, residual_of
 from harken.matching.kernels.layout import (
+    AFTER,
     CAPACITY,
     CLAUSE,
     FIRST_KEY_TABLE,
@@ -19,6 +20,7 @@ from harken.matching.kernels.layout import (
     PREDICATE_TABLE,
     SHARED,
     SIBLING,
+    SLOT,
     TABLE,
     WIDTH,
     Blocks,
@@ -385,6 +387,54 @@ def take_out(
                 located = SHARED + sibling if sibling >= 0 else 0
             blocks.block_of[slot] = located
     return len(slots), count
+
+
+@part
+def _first_owner(blocks: Blocks, entry_id: int) -> tuple[int, int]:
+    """Whose an entry is, and the node that says so, if it is shared."""
+    if entry_id < SHARED:
+        return entry_id, -1
+    node = np.int64(blocks.shared_head[entry_id - SHARED])
+    return (np.int64(blocks.nodes[node, SLOT]) if node >= 0 else -1), node
+
+
+@tight
+def read_clauses(
+    predicates: Predicates,
+    tables: Tables,
+    blocks: Blocks,
+    places: npt.NDArray[np.int64],
+    wanted: npt.NDArray[np.bool_],
+    clause: npt.NDArray[np.int64],
+    counts: npt.NDArray[np.int64],
+    size: npt.NDArray[np.int64],
+    slot: npt.NDArray[np.int64],
+    words: npt.NDArray[np.int64],
+) -> None:
+    """Write down size, owner and words of the clauses of wanted slots at these directory entries, if they fit.
+
+    `counts` says how many clauses and words there are. A clause that several ask for is written down for each.
+    """
+    counts[:] = 0
+    for place in places:
+        block = np.int64(blocks.directory[place])
+        while block > 0:
+            base = block * LINE
+            ids = base + HEADER + np.int64(blocks.words[base + WIDTH]) * np.int64(blocks.words[base + CAPACITY])
+            for entry in range(np.int64(blocks.words[base + LENGTH])):
+                width = clause_predicates(predicates, tables, blocks.words, block, entry, clause)
+                owner, node = _first_owner(blocks, np.int64(blocks.words[ids + entry]))
+                while owner >= 0:
+                    if owner < len(wanted) and wanted[owner]:
+                        if counts[0] < len(size):
+                            size[counts[0]], slot[counts[0]] = width, owner
+                            for at in range(width):
+                                words[counts[1] + at] = clause[at]
+                        counts[0] += 1
+                        counts[1] += width
+                    node = np.int64(blocks.nodes[node, AFTER]) if node >= 0 else -1
+                    owner = np.int64(blocks.nodes[node, SLOT]) if node >= 0 else -1
+            block = np.int64(blocks.words[base + NEXT])
 
 
 @kernel
