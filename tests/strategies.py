@@ -9,9 +9,11 @@ attribute one, as a database table does.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
 from functools import cache
 
 from hypothesis import strategies as st
@@ -235,6 +237,48 @@ def events(vocabulary: Vocabulary = FREE) -> st.SearchStrategy[dict[str, Value]]
 def _events(vocabulary: tuple[tuple[str, Sequence[Kind]], ...]) -> st.SearchStrategy[dict[str, Value]]:
     options = {name: st.one_of(*(values_of(kind) for kind in kinds)) for name, kinds in vocabulary}
     return st.fixed_dictionaries({}, optional=options)
+
+
+# ---------------------------------------------------------------- foreign values
+
+FOREIGN: tuple[object, ...] = (
+    math.nan,
+    Decimal("NaN"),
+    2**63,
+    -(2**64),
+    b"bytes",
+    "\ud800",
+    1j,
+    timedelta(1),
+    datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1))),
+    [],
+    [1, "a"],
+    [{"b": 1}],
+    [[{"b": None}]],
+    (1, 2),
+    {"type": "Point", "coordinates": ["x"]},
+)
+"""Values that the language has no type for, a few of each sort."""
+
+foreign_values: st.SearchStrategy[object] = st.one_of(
+    st.sampled_from(FOREIGN),
+    st.binary(max_size=4),
+    st.integers(min_value=INT_MAX + 1),
+    st.complex_numbers(),
+    st.recursive(
+        st.lists(small_values, max_size=3),
+        lambda inner: st.lists(st.one_of(inner, st.dictionaries(st.sampled_from("ab"), inner)), max_size=3),
+        max_leaves=6,
+    ),
+)
+
+
+def events_with_foreign(vocabulary: Vocabulary = FREE) -> st.SearchStrategy[dict[str, object]]:
+    """Events as users write them: attributes missing, of one of their kinds, or foreign; and `a` above `a.b`."""
+    known = {name: st.one_of(*(values_of(kind) for kind in kinds)) for name, kinds in vocabulary.items()}
+    above = {name.rpartition(".")[0]: foreign_values for name in vocabulary if "." in name}
+    options = {name: st.one_of(values, foreign_values) for name, values in known.items()}
+    return st.fixed_dictionaries({}, optional={**options, **above})
 
 
 # ---------------------------------------------------------------- seeded random, for bulk

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args, overload
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +23,9 @@ from harken.intake import Compiled, SubscriptionSource, compiled
 from harken.locking import Door
 from harken.matching import registry
 from harken.matching.contract import Learning, Slots, Stats
-from harken.matching.events import EventBatch, EventSource, checked_event
+from harken.matching.events import EventBatch, EventSource, add_up, checked_event
 from harken.matching.identity import Identities, batch_of
+from harken.matching.tables import table_of
 from harken.model.events import Event
 from harken.model.expressions import Expression
 from harken.model.limits import DEFAULT_LIMITS, Limits
@@ -33,6 +35,19 @@ from harken.model.values import Type
 from harken.persistence import SavedEngine
 
 OnError: TypeAlias = Literal["raise", "collect"]
+
+
+REJECTS = pa.schema(
+    [("event", pa.int64()), ("attribute", pa.string()), ("reason", pa.string()), ("value", pa.string())]
+)
+"""The columns of rejected events: which, the attribute at fault if it is one, what is wrong, the value's beginning."""
+
+
+class BatchMatches(NamedTuple):
+    """What became of a batch: its matches, and the events that could not be matched, with the reason."""
+
+    matches: pa.Table
+    rejects: pa.Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +96,7 @@ class Engine:
         self._change: Change | None = None
         """The change that is being made, or that failed and has yet to be settled."""
         self._door = Door()
+        self._foreign: Counter[str] = Counter()
 
     @property
     def algorithm(self) -> str:
@@ -150,11 +166,10 @@ class Engine:
         """Register many subscriptions: all or none, or with `on_error="collect"` all that can be.
 
         Rows are mappings (`id`, `expression`, and if wanted `owner`, `valid_from`, `valid_until`), pairs of id
-        and expression, `Subscription`s, or an Arrow table of these columns or of the compiled form.
+        and expression, `Subscription`s, or a table of these columns or of the compiled form: Arrow's, or anything
+        with the Arrow stream interface (a data frame of pandas or Polars).
         """
-        if on_error not in get_args(OnError):
-            raise ValueError(f"on_error is one of {get_args(OnError)}, found {on_error!r}")
-        all_or_none = on_error == "raise"
+        all_or_none = not _collects(on_error)
         ready = compiled(rows, self.schema, self.limits, progress)
         rejects, loaded = self._take_in(ready, replace, all_or_none=all_or_none)
         if rejects and all_or_none:
@@ -192,31 +207,60 @@ class Engine:
         with door.reading():
             if door.closed:
                 self._step_aside()
-            flat = checked_event(event, self._matcher.attributes, self.schema)
+            flat = checked_event(event, self._matcher.attributes, self.schema, self._foreign)
             slots = self._matcher.match(flat)
             if self._validity:
                 slots = slots[self._valid(slots, at)]
             return self._identities.ids(slots)
 
-    def match_batch(self, events: EventSource, *, at: datetime | None = None) -> pa.Table:
+    @overload
+    def match_batch(
+        self, events: EventSource, *, at: datetime | None = None, on_error: Literal["raise"] = "raise"
+    ) -> pa.Table: ...
+
+    @overload
+    def match_batch(
+        self, events: EventSource, *, at: datetime | None = None, on_error: Literal["collect"]
+    ) -> BatchMatches: ...
+
+    def match_batch(
+        self, events: EventSource, *, at: datetime | None = None, on_error: OnError = "raise"
+    ) -> pa.Table | BatchMatches:
         """All matches of many events: a table of `event` (row number) and `subscription` (id).
 
-        Takes an Arrow table or record batch, or dictionaries. Rows come ordered by event.
+        Takes an Arrow table or record batch, anything with the Arrow stream interface (a data frame of pandas or
+        Polars), or dictionaries. Rows come ordered by event. An event that cannot be matched, because a value is
+        not of the type that the schema declares, is an error; with `on_error="collect"` the others are matched, and
+        the answer has the `rejects` beside the `matches`.
+
+        >>> engine = Engine(schema={"price": "float"})
+        >>> engine.subscribe("alice", "price < 300")
+        >>> found = engine.match_batch([{"price": "cheap"}, {"price": 199}], on_error="collect")
+        >>> found.matches.to_pylist()
+        [{'event': 1, 'subscription': 'alice'}]
+        >>> found.rejects.column("reason").to_pylist()
+        ["attribute 'price' is declared float, found string"]
         """
+        rejects: list[EventError] | None = [] if _collects(on_error) else None
         events = _at_hand(events)
         with self._door.reading():
             if self._door.closed:
                 self._step_aside()
-            batch = EventBatch.of(events, self._matcher.attributes, self.schema)
+            batch = EventBatch.of(events, self._matcher.attributes, self.schema, rejects)
             rows, slots = self._matcher.match_batch(batch)
+            if batch.foreign:
+                add_up(self._foreign, batch.foreign)
             if self._validity:
                 valid = self._valid(slots, at)
                 rows, slots = rows[valid], slots[valid]
             ids = self._identities.id_array(slots)
-        return pa.table({"event": pa.array(rows, pa.int64()), "subscription": ids})
+        matches = pa.table({"event": pa.array(batch.numbered(rows), pa.int64()), "subscription": ids})
+        return matches if rejects is None else BatchMatches(matches, reject_table(rejects))
 
     def learn(self, events: EventSource) -> None:
         """Arrange the index for events like these, a few thousand of which tell enough. Matches stay the same.
+
+        Takes what `match_batch` takes, and passes over events that cannot be matched.
 
         Costs up to as much as loading the subscriptions did. Algorithms that have no choice ignore it.
         """
@@ -224,7 +268,7 @@ class Engine:
         with self._door.turn():
             self._settle()
             if isinstance(self._matcher, Learning):
-                batch = EventBatch.of(events, self._matcher.attributes, self.schema)
+                batch = EventBatch.of(events, self._matcher.attributes, self.schema, [])
                 self._make(Change.learning(batch, self._identities))
 
     def explain(self, event: Event, id: SubscriptionId, *, at: datetime | None = None) -> Explanation:
@@ -238,11 +282,11 @@ class Engine:
         return explain(subscription, flat, moment_of(at), self.limits, paths)
 
     def stats(self) -> Stats:
-        """What the engine holds and has done."""
+        """What the engine holds and has done; `foreign` counts, by attribute, the foreign values of its events."""
         with self._door.reading():
             if self._door.closed:
                 self._step_aside()
-            stats = {"algorithm": self.algorithm, **self._matcher.stats()}
+            stats = {"algorithm": self.algorithm, **self._matcher.stats(), "foreign": dict(self._foreign)}
             if isinstance(by_part := stats.get("bytes"), Mapping):
                 stats["bytes"] = {**by_part, "identities": self._identities.nbytes}
             return stats
@@ -335,4 +379,20 @@ class Engine:
 
 def _at_hand(events: EventSource) -> EventSource:
     """Events that no code of the user's has to be called for, such as a generator that asks the engine itself."""
-    return events if isinstance(events, pa.Table | pa.RecordBatch) else list(events)
+    table = table_of(events, EventError)
+    return list(events) if table is None else table  # type: ignore[arg-type]  # then it is rows
+
+
+def reject_table(rejects: Iterable[EventError]) -> pa.Table:
+    """Events that could not be matched, as a table."""
+    rows = [
+        {"event": each.row, "attribute": each.attribute, "reason": each.reason, "value": each.value}
+        for each in rejects
+    ]
+    return pa.Table.from_pylist(rows, REJECTS)
+
+
+def _collects(on_error: OnError) -> bool:
+    if on_error not in get_args(OnError):
+        raise ValueError(f"on_error is one of {get_args(OnError)}, found {on_error!r}")
+    return on_error == "collect"

@@ -153,7 +153,7 @@ class ValueTypeError(ExpressionError, TypeError):
 
 
 class EventError(HarkenError, ValueError):
-    """An event that cannot be matched: `attribute` and, in a batch, `row` say where."""
+    """An event that cannot be matched: `attribute` and, in a batch, `row` say where, `value` what stands there."""
 
     def __init__(
         self,
@@ -161,11 +161,18 @@ class EventError(HarkenError, ValueError):
         *,
         attribute: str | None = None,
         row: int | None = None,
+        value: str | None = None,
         suggestion: str | None = None,
     ) -> None:
         super().__init__(message, suggestion=suggestion)
         self.attribute = attribute
         self.row = row
+        self.value = value
+
+    @property
+    def reason(self) -> str:
+        """What is wrong, in one line that does not say with which event."""
+        return " ".join(super().__str__().split())
 
     def __str__(self) -> str:
         where = f"event {self.row}: " if self.row is not None else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,6 +12,7 @@ from harken.matching.contract import AccessPath
 from harken.model.evaluation import Truth, truth
 from harken.model.events import FlatEvent
 from harken.model.expressions import And, Constant, Expression, Not, Or, children
+from harken.model.foreign import Foreign, foreign_above
 from harken.model.limits import Limits
 from harken.model.subscriptions import Subscription, SubscriptionId
 from harken.normal.form import normalise
@@ -118,7 +119,11 @@ def _part(node: Expression, event: FlatEvent) -> Part:
     return Part(to_text(node), verdict, _seen(leaf.attribute, event))  # type: ignore[union-attr]  # a predicate
 
 
-def _seen(attribute: str, event: Mapping[str, object]) -> str:
-    if attribute not in event:
-        return f"{name_text(attribute)} is missing"
-    return f"{name_text(attribute)} is {value_text(event[attribute])}"  # type: ignore[arg-type]
+def _seen(attribute: str, event: FlatEvent) -> str:
+    name = name_text(attribute)
+    if attribute in event:
+        value = event[attribute]
+        return f"{name} is foreign: {value.what}" if isinstance(value, Foreign) else f"{name} is {value_text(value)}"
+    if above := foreign_above(attribute, event):
+        return f"{name} is foreign: {name_text(above[0])} is {above[1].what}"
+    return f"{name} is missing"

@@ -16,6 +16,7 @@ from harken.compiler import Reject, Texts, compile_texts, read_expression
 from harken.errors import DuplicateSubscriptionError, ExpressionError, HarkenError, SubscriptionError
 from harken.matching.contract import Incoming
 from harken.matching.identity import Identities
+from harken.matching.tables import ArrowStream, table_of
 from harken.model.expressions import Expression, check_schema
 from harken.model.limits import Limits
 from harken.model.schema import Schema
@@ -27,6 +28,7 @@ from harken.normal.validation import compiled_faults
 SubscriptionSource: TypeAlias = (
     pa.Table
     | pa.RecordBatch
+    | ArrowStream
     | Iterable[Subscription | Mapping[str, object] | tuple[SubscriptionId, str | Expression]]
 )
 
@@ -93,8 +95,8 @@ def compiled(
     progress: Callable[[int], None] | None = None,
 ) -> Compiled:
     """What a user hands in, compiled. Whatever of the user's is called is called in here."""
-    if isinstance(source, pa.RecordBatch):
-        source = pa.Table.from_batches([source])
+    given = table_of(source, SubscriptionError)
+    source = source if given is None else given
     if isinstance(source, pa.Table) and is_compiled(source):
         return _checked(conform(source), schema, limits)
     texts = texts_of(source)
@@ -201,7 +203,8 @@ def fitting(table: pa.Table, rows: Rows, schema: Schema, rejects: list[Reject]) 
 
 def texts_of(source: SubscriptionSource) -> Texts:
     """Subscriptions in columns, from a table of texts or from rows; SubscriptionError if they are neither."""
-    return _texts_of_table(source) if isinstance(source, pa.Table) else _texts_of_rows(source)
+    table = table_of(source, SubscriptionError)
+    return _texts_of_rows(source) if table is None else _texts_of_table(table)  # type: ignore[arg-type]  # then rows
 
 
 def _texts_of_table(table: pa.Table) -> Texts:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from harken.matching.contract import AccessPath, Incoming, Learning, Matcher, Pairs, Saveable, Slots, Stats
 from harken.matching.events import EventBatch
+from harken.matching.mentions import Mentions
 from harken.matching.reference import ReferenceMatcher
 from harken.matching.saving import State
 from harken.model.events import FlatEvent
@@ -89,7 +90,7 @@ class AutoMatcher:
             self._matcher.learn(events)
 
     @property
-    def attributes(self) -> Collection[str]:
+    def attributes(self) -> Mentions:
         """The attributes that some subscription mentions."""
         return self._matcher.attributes
 

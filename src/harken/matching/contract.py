@@ -11,7 +11,7 @@ fails, the subscriptions that it does not concern can be rescued.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Protocol, Self, TypeAlias, runtime_checkable
@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from harken.matching.events import EventBatch
+from harken.matching.mentions import Mentions
 from harken.matching.saving import State
 from harken.model.events import FlatEvent
 from harken.model.expressions import Expression
@@ -99,7 +100,7 @@ class Matcher(Protocol):
         """All matches of all events of a batch."""
 
     @property
-    def attributes(self) -> Collection[str]:
+    def attributes(self) -> Mentions:
         """The attributes that some subscription mentions."""
 
     def expression(self, slot: int) -> Expression:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from harken.matching.ordering import Held, Order
 from harken.matching.rows import listed, operand_columns, operands_of
 from harken.matching.saving import State
-from harken.model.values import EventValue, Kind, Value, compare
+from harken.model.values import INT_MAX, INT_MIN, EventValue, Kind, Value, compare
 from harken.normal.operators import constant_of, operand_of
 
 
@@ -137,7 +137,8 @@ def _held_in(table: pa.Table, dimensions: int) -> list[list[Held]]:
 
 def _as_constant(value: Decimal) -> int | float | Decimal:
     """The int or float that equals a decimal, if one does."""
-    if value == value.to_integral_value():
+    # Only then: 1e999999999 is a decimal too, and an int of as many digits.
+    if INT_MIN <= value <= INT_MAX and value == value.to_integral_value():
         return int(value)
     nearest = float(value)
     return nearest if compare(value, nearest) == 0 else value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Self
 
@@ -16,6 +16,7 @@ from harken.matching.encoding import BLOCK, Encoder
 from harken.matching.events import EventBatch
 from harken.matching.kernels.layout import Clauses, Events
 from harken.matching.locality import in_event_order
+from harken.matching.mentions import Mentions
 from harken.matching.predicates import PredicateTable
 from harken.matching.saving import State
 from harken.matching.translation import translate
@@ -109,9 +110,9 @@ class EncodedMatcher(ABC):
         return np.concatenate(rows), np.concatenate(slots)
 
     @property
-    def attributes(self) -> Collection[str]:
+    def attributes(self) -> Mentions:
         """The attributes that some predicate in use looks at."""
-        return self._predicates.attributes.keys()
+        return self._predicates.attributes
 
     def expression(self, slot: int) -> Expression:
         """What a subscription asks for, in its normal form."""

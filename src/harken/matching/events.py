@@ -1,88 +1,174 @@
 """A batch of events, from Arrow columns or from dictionaries, as matchers see it.
 
 Nested struct columns become dotted attributes; nulls and missing columns are missing attributes. Only
-attributes that some subscription mentions are looked at.
+attributes that some subscription mentions are looked at, and those that a schema declares.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from harken.errors import EventError
+from harken.matching.columns import Column, Mask
+from harken.matching.mentions import Mentions
+from harken.matching.tables import ArrowStream, table_of
 from harken.model.events import Event, FlatEvent, flatten, is_flat
+from harken.model.foreign import Foreign, shown
 from harken.model.schema import Schema
-from harken.model.values import Box, EventValue, Point, Type, checked_value
+from harken.model.values import Type
 
-EventSource: TypeAlias = pa.Table | pa.RecordBatch | Iterable[Event]
+EventSource: TypeAlias = pa.Table | pa.RecordBatch | ArrowStream | Iterable[Event]
+Numbers: TypeAlias = npt.NDArray[np.int64]
 
 
 class EventBatch:
-    """Events row by row or column by column; the values of mentioned attributes have been checked."""
+    """Events row by row or column by column, all of which can be matched."""
 
-    def __init__(self, rows: list[FlatEvent] | None, columns: dict[str, pa.ChunkedArray], count: int) -> None:
+    def __init__(
+        self,
+        rows: list[FlatEvent] | None,
+        columns: dict[str, pa.ChunkedArray],
+        count: int,
+        numbers: Numbers | None = None,
+    ) -> None:
         self.flat_rows = rows
         """The events one by one, if they came so."""
         self.columns = columns
-        """The columns of mentioned attributes, if they came so."""
+        """The columns of attributes that are asked about, if they came so."""
+        self.numbers = numbers
+        """The number of each event in what they were made from, if some were left out."""
+        self.foreign: Counter[str] = Counter()
+        """Foreign values that have been met so far where somebody asks, by the attribute they stand under."""
         self._count = count
 
     def __len__(self) -> int:
         return self._count
 
     @classmethod
-    def of(cls, source: EventSource, mentioned: Collection[str], schema: Schema | None = None) -> EventBatch:
-        """A batch from an Arrow table or from dictionaries; EventError names the row and attribute at fault."""
-        if isinstance(source, pa.RecordBatch):
-            source = pa.Table.from_batches([source])
-        if isinstance(source, pa.Table):
-            columns = _leaf_columns(source)
-            declared: Collection[str] = () if schema is None else schema
-            wanted = {name: columns[name] for name in columns if name in mentioned or name in declared}
-            _check_types(columns, wanted, schema)
-            return cls(None, wanted, source.num_rows)
-        rows = [checked_event(event, mentioned, schema, row) for row, event in enumerate(source)]
-        return cls(rows, {}, len(rows))
+    def of(
+        cls,
+        source: EventSource,
+        mentioned: Mentions,
+        schema: Schema | None = None,
+        rejects: list[EventError] | None = None,
+    ) -> EventBatch:
+        """A batch from an Arrow table, what can be one, or dictionaries.
+
+        An event that cannot be matched joins the rejects; without those, EventError names it and the attribute.
+        """
+        table = table_of(source, EventError)
+        if table is None:
+            return cls._of_rows(source, mentioned, schema, rejects)  # type: ignore[arg-type]  # then it is rows
+        columns = leaf_columns(table)
+        faults = {} if schema is None else column_faults(columns, schema)
+        if faults and rejects is None:
+            raise faults[min(faults)]
+        wanted = {name: column for name, column in columns.items() if mentioned.concern(name)}
+        if not faults:
+            return cls(None, wanted, table.num_rows)
+        rejects.extend(faults[row] for row in sorted(faults))  # type: ignore[union-attr]  # seen above
+        kept = np.delete(np.arange(table.num_rows), list(faults))
+        taken = pa.array(kept)
+        return cls(None, {name: column.take(taken) for name, column in wanted.items()}, len(kept), kept)
+
+    @classmethod
+    def _of_rows(
+        cls,
+        source: Iterable[Event],
+        mentioned: Mentions,
+        schema: Schema | None,
+        rejects: list[EventError] | None,
+    ) -> EventBatch:
+        rows, numbers, foreign = [], [], Counter[str]()
+        row = -1
+        for row, event in enumerate(source):
+            try:
+                rows.append(checked_event(event, mentioned, schema, foreign, row))
+                numbers.append(row)
+            except EventError as error:
+                if rejects is None:
+                    raise
+                rejects.append(error)
+        whole = len(rows) == row + 1
+        batch = cls(rows, {}, len(rows), None if whole else np.array(numbers, np.int64))
+        batch.foreign = foreign
+        return batch
+
+    def numbered(self, rows: Numbers) -> Numbers:
+        """Rows of this batch as rows of what it was made from."""
+        return rows if self.numbers is None else self.numbers[rows]
 
     def rows(self) -> Iterator[FlatEvent]:
         """The events one by one."""
         if self.flat_rows is not None:
             yield from self.flat_rows
             return
-        names = list(self.columns)
-        if not names:
+        known = {name: column for name, column in self.columns.items() if not pa.types.is_null(column.type)}
+        if not known:
             yield from ({} for _ in range(self._count))
             return
-        lists = [python_values(name, column) for name, column in self.columns.items()]
-        for values in zip(*lists, strict=True):
-            yield {name: value for name, value in zip(names, values, strict=True) if value is not None}
+        lists = [[each for chunk in map(Column, column.chunks) for each in chunk.values()] for column in known.values()]
+        for name, values in zip(known, lists, strict=True):
+            if count := sum(isinstance(value, Foreign) for value in values):
+                self.foreign[name] += count
+        for row in zip(*lists, strict=True):
+            yield {name: value for name, value in zip(known, row, strict=True) if value is not None}
 
 
 def checked_event(
-    event: Event, mentioned: Collection[str], schema: Schema | None, row: int | None = None
+    event: Event,
+    mentioned: Mentions,
+    schema: Schema | None,
+    count: Counter[str] | None = None,
+    row: int | None = None,
 ) -> FlatEvent:
-    """One event flattened and checked: values that nobody asks for may be anything."""
+    """One event flattened and held to the schema; foreign values that somebody asks about are counted."""
     if schema is None and is_flat(event):
         return event  # type: ignore[return-value]  # flat, as just seen
     try:
-        flat, faults = flatten(event)
-        for name, fault in faults.items():
-            if name in mentioned or (schema is not None and name in schema):
-                raise fault
+        flat, foreign = flatten(event)
         if schema is not None:
-            for name, value in flat.items():
-                schema.check_value(name, value)
+            _hold_to(schema, flat, foreign)
     except EventError as error:
         error.row = row
         raise
-    except TypeError as error:
-        raise EventError(str(error), attribute=getattr(error, "attribute", None), row=row) from None
+    if foreign and count is not None:
+        add_up(count, [name for name in foreign if mentioned.concern(name)])
     return flat
 
 
-def _leaf_columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:
+_ADDING = threading.Lock()
+
+
+def add_up(counts: Counter[str], more: Iterable[str]) -> None:
+    """Add to counts that several threads may add to: names, or counts of names."""
+    with _ADDING:
+        counts.update(more)
+
+
+def _hold_to(schema: Schema, flat: FlatEvent, foreign: Mapping[str, Foreign]) -> None:
+    inside = {name: value for above, value in foreign.items() for name in schema.below(above) if name not in flat}
+    for name, value in {**flat, **inside}.items():
+        try:
+            schema.check_value(name, value)
+        except TypeError as error:
+            seen = value.shown if isinstance(value, Foreign) else shown(value)
+            raise EventError(str(error), attribute=name, value=seen) from None
+
+
+# ---------------------------------------------------------------- columns
+
+
+def leaf_columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:
+    """The columns of a table by attribute: the fields of structs have dotted names."""
     leaves: dict[str, pa.ChunkedArray] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         for leaf, values in _leaves(name, column):
@@ -93,6 +179,8 @@ def _leaf_columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:
 
 
 def _leaves(name: str, column: pa.ChunkedArray) -> Iterator[tuple[str, pa.ChunkedArray]]:
+    if pa.types.is_run_end_encoded(column.type):
+        column = pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], column.type.value_type)
     if not pa.types.is_struct(column.type):
         yield name, column
         return
@@ -100,62 +188,37 @@ def _leaves(name: str, column: pa.ChunkedArray) -> Iterator[tuple[str, pa.Chunke
         yield from _leaves(f"{name}.{field.name}", values)
 
 
-def _is_shape(kind: pa.DataType) -> bool:
-    return pa.types.is_fixed_size_list(kind) and kind.list_size in (2, 4) and pa.types.is_floating(kind.value_type)
+def column_faults(columns: Mapping[str, pa.ChunkedArray], schema: Schema) -> dict[int, EventError]:
+    """What is wrong, by row, with events that have a value of another type than is declared."""
+    faults: dict[int, EventError] = {}
+    for name, chunks in columns.items():
+        declared, inside = schema.get(name), schema.below(name)
+        if (declared is None and not inside) or pa.types.is_null(chunks.type):
+            continue
+        first = 0
+        for column in map(Column, chunks.chunks):
+            if declared is not None:
+                fits = column.type is declared or (declared is Type.FLOAT and column.type is Type.INT)
+                _blame(faults, first, name, declared, column, column.foreign if fits else column.there_mask)
+            for below in inside if column.foreign is not None else ():
+                _blame(faults, first, below, schema[below], column, _lacking(column, columns.get(below), first))
+            first += len(column)
+    return faults
 
 
-def arrow_type(kind: pa.DataType) -> Type | None:
-    """The type of the language that an Arrow type carries; None if there is none."""
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    if _is_shape(kind):
-        return Type.POINT if kind.list_size == 2 else Type.BOX
-    for test, named in _ARROW_TYPES.items():
-        if test(kind):
-            return named
-    return None
+def _lacking(above: Column, own: pa.ChunkedArray | None, first: int) -> Mask | None:
+    """Where a column is foreign and an attribute below it has no value of its own."""
+    if own is None or above.foreign is None:
+        return above.foreign
+    return above.foreign & ~Column(own.slice(first, len(above))).there_mask
 
 
-_ARROW_TYPES = {
-    pa.types.is_integer: Type.INT,
-    pa.types.is_floating: Type.FLOAT,
-    pa.types.is_decimal: Type.FLOAT,
-    pa.types.is_string: Type.STRING,
-    pa.types.is_large_string: Type.STRING,
-    pa.types.is_string_view: Type.STRING,
-    pa.types.is_boolean: Type.BOOL,
-    pa.types.is_date: Type.DATE,
-    pa.types.is_timestamp: Type.TIMESTAMP,
-}
-
-
-def _check_types(
-    columns: Mapping[str, pa.ChunkedArray], wanted: Mapping[str, pa.ChunkedArray], schema: Schema | None
+def _blame(
+    faults: dict[int, EventError], first: int, name: str, declared: Type, column: Column, rows: Mask | None
 ) -> None:
-    for name, column in columns.items():
-        if pa.types.is_null(column.type):
-            continue
-        found = arrow_type(column.type)
-        declared = schema.get(name) if schema is not None else None
-        if found is None and (name in wanted or declared is not None):
-            raise EventError(f"attribute {name!r}: {column.type} is not a type of the language", attribute=name)
-        if declared is None or found is declared or (declared is Type.FLOAT and found is Type.INT):
-            continue
-        said = f"attribute {name!r} is declared {declared.value}, found {column.type}"
-        raise EventError(said, attribute=name)
-
-
-def python_values(name: str, column: pa.ChunkedArray, start: int = 0) -> list[EventValue | None]:
-    """The values of a column as Python has them; EventError names the row at fault, counted from `start`."""
-    if pa.types.is_null(column.type):
-        return [None] * len(column)
-    make = {Type.POINT: Point, Type.BOX: Box}.get(arrow_type(column.type))  # type: ignore[arg-type]
-    values: list[EventValue | None] = []
-    for row, scalar in enumerate(column, start):
-        try:
-            value = scalar.as_py()
-            values.append(None if value is None else make(*value) if make else checked_value(value))
-        except (ValueError, TypeError, OverflowError) as error:
-            said = f"attribute {name!r}: {error}"
-            raise EventError(said, attribute=name, row=row) from None
-    return values
+    """Note what is wrong with some rows of a column that begins at row `first`."""
+    for at in [] if rows is None else np.flatnonzero(rows).tolist():
+        found = column.foreign_words if column.foreign is not None and column.foreign[at] else column.said
+        said = f"attribute {name!r} is declared {declared.value}, found {found}"
+        error = EventError(said, attribute=name, row=first + at, value=shown(column.rendered(at)))
+        faults.setdefault(first + at, error)

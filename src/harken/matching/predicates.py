@@ -30,6 +30,7 @@ from harken.matching.kernels.layout import (
     Predicates,
 )
 from harken.matching.members import Members
+from harken.matching.mentions import Mentions
 from harken.matching.rows import Row, predicate_table, predicates_of
 from harken.matching.saving import Arrays, State
 from harken.model.evaluation import holds
@@ -53,7 +54,8 @@ class PredicateTable:
     def __init__(self) -> None:
         self.dimensions: list[Dimension] = []
         self.by_attribute: dict[str, dict[Kind | None, Dimension]] = {}
-        self._mentions: dict[str, int] = {}
+        self.attributes = Mentions()
+        """The attributes that predicates in use mention."""
         self._numbers: dict[tuple[Row, ...], int] = {}
         self._rows: list[tuple[Row, ...] | None] = []
         self._free: list[int] = []
@@ -86,11 +88,6 @@ class PredicateTable:
     def most_satisfied(self) -> int:
         """How many predicates phase one can list at most for one event: of equalities, one per dimension."""
         return len(self.dimensions) + self._listed
-
-    @property
-    def attributes(self) -> dict[str, int]:
-        """The attributes that predicates in use mention, and how many predicates do."""
-        return self._mentions
 
     @property
     def ordered(self) -> list[int]:
@@ -212,7 +209,7 @@ class PredicateTable:
         for number, rows in predicates_of(table):
             self._rows[number] = rows
             self._numbers[rows] = number
-            self._mentions[rows[0][0]] = self._mentions.get(rows[0][0], 0) + 1
+            self.attributes.add(rows[0][0])
         self._free = np.flatnonzero(operator < 0).tolist()
         for number in np.flatnonzero(operator == TESTED).tolist():
             self._tests.setdefault(int(dimension[number]), {})[number] = _test(expression_of([self.rows(number)]))
@@ -232,8 +229,7 @@ class PredicateTable:
         self._rows[number] = rows
         self._numbers[rows] = number
         self._uses.values[number] = 0
-        attribute = rows[0][0]
-        self._mentions[attribute] = self._mentions.get(attribute, 0) + 1
+        self.attributes.add(rows[0][0])
         operator, dimension, low = self._understood(number, rows)
         self._operator.values[number] = operator
         self._dimension.values[number] = dimension.number
@@ -320,10 +316,7 @@ class PredicateTable:
         self._operator.values[number] = -1
         del self._numbers[rows]
         self._free.append(number)
-        attribute = rows[0][0]
-        self._mentions[attribute] -= 1
-        if not self._mentions[attribute]:
-            del self._mentions[attribute]
+        self.attributes.drop(rows[0][0])
 
     def _unlink(self, number: int, rows: tuple[Row, ...]) -> None:
         operator = int(self._operator.values[number])

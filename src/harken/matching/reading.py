@@ -13,11 +13,12 @@ from harken.matching.dimensions import Dimension
 from harken.matching.kernels.layout import UNLISTED
 from harken.matching.predicates import PredicateTable
 from harken.model.events import FlatEvent
+from harken.model.foreign import FlatValue, Foreign
 from harken.model.values import EventValue, Kind, kind_of_class
 
 Codes: TypeAlias = MutableSequence[int] | memoryview
 Further: TypeAlias = Callable[[EventValue, Codes, list[int]], None]
-Step: TypeAlias = tuple[int, Callable[[EventValue, int], int], Further | None]
+Step: TypeAlias = tuple[int, Callable[[FlatValue, int], int], Further | None]
 """What to do with a value: the dimension it counts in, how to find its code, and what else to find out."""
 
 
@@ -26,6 +27,7 @@ class RowReader:
 
     def __init__(self, predicates: PredicateTable, label_column: npt.NDArray[np.int32]) -> None:
         self._predicates = predicates
+        self._mentioned, self._above = predicates.attributes.counts, predicates.attributes.above
         self._label_column = label_column
         self._steps: dict[str, dict[type, tuple[Step, ...]]] = {}
 
@@ -35,7 +37,7 @@ class RowReader:
         for name, value in event.items():
             by_class = known.get(name)
             if by_class is None:
-                if name not in self._predicates.by_attribute:
+                if name not in self._mentioned and name not in self._above:
                     continue
                 by_class = known[name] = {}
             steps = by_class.get(type(value))
@@ -44,10 +46,13 @@ class RowReader:
             for dimension, code_of, further in steps:
                 code[dimension] = code_of(value, UNLISTED)
                 if further is not None:
-                    further(value, label, also)
+                    further(value, label, also)  # type: ignore[arg-type]  # never for a foreign one
 
     def _steps_for(self, name: str, its_class: type) -> tuple[Step, ...]:
-        of_attribute = self._predicates.by_attribute[name]
+        if its_class is Foreign:
+            dimensions = presence_dimensions(self._predicates, name)
+            return tuple((dimension.number, _unlisted, None) for dimension in dimensions)
+        of_attribute = self._predicates.by_attribute.get(name, {})
         kinds: tuple[Kind | None, ...] = (kind_of_class(its_class), None)
         return tuple(self._step(of_attribute[kind], its_class) for kind in kinds if kind in of_attribute)
 
@@ -72,5 +77,12 @@ class RowReader:
         return find_out
 
 
-def _unlisted(value: EventValue, default: int) -> int:
+def presence_dimensions(predicates: PredicateTable, name: str, *, below_only: bool = False) -> list[Dimension]:
+    """Where it is asked whether there is a value at all: of a name and of all those below it."""
+    names = [*([] if below_only else [name]), *predicates.attributes.below(name)]
+    of_names = (predicates.by_attribute.get(each, {}) for each in names)
+    return [each[None] for each in of_names if None in each]
+
+
+def _unlisted(value: FlatValue, default: int) -> int:
     return default

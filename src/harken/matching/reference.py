@@ -5,13 +5,13 @@ It reads the expression trees themselves, not their normal or compiled form, so 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from harken.matching.contract import AccessPath, Incoming, Pairs, Slots, Stats
 from harken.matching.events import EventBatch
+from harken.matching.mentions import Mentions
 from harken.model.evaluation import truth
 from harken.model.events import FlatEvent
 from harken.model.expressions import Expression, predicates
@@ -22,7 +22,7 @@ class ReferenceMatcher:
 
     def __init__(self) -> None:
         self._expressions: dict[int, Expression] = {}
-        self._mentions: Counter[str] = Counter()
+        self._mentions = Mentions()
         self._events = 0
         self._matches = 0
 
@@ -34,14 +34,15 @@ class ReferenceMatcher:
         """Keep the expressions. Linear in their number."""
         for slot, expression in zip(slots.tolist(), incoming.expressions, strict=True):
             self._expressions[slot] = expression
-            self._mentions.update(_attributes(expression))
+            for attribute in _attributes(expression):
+                self._mentions.add(attribute)
 
     def remove(self, slots: Slots) -> None:
         """Drop the expressions. Linear in their number."""
         for slot in slots.tolist():
             expression = self._expressions.pop(slot)
-            self._mentions.subtract(_attributes(expression))
-        self._mentions = +self._mentions
+            for attribute in _attributes(expression):
+                self._mentions.drop(attribute)
 
     def rescue(self, broken: ReferenceMatcher, slots: Slots) -> None:
         """Take over the expressions. Linear in their number."""
@@ -62,9 +63,9 @@ class ReferenceMatcher:
         return rows, np.concatenate([*found, np.zeros(0, np.int64)])
 
     @property
-    def attributes(self) -> Collection[str]:
+    def attributes(self) -> Mentions:
         """The attributes that some expression mentions."""
-        return self._mentions.keys()
+        return self._mentions
 
     def expression(self, slot: int) -> Expression:
         """The expression as it was written."""

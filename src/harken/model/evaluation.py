@@ -25,6 +25,7 @@ from harken.model.expressions import (
     SpatialOperator,
     TextMatch,
 )
+from harken.model.foreign import FlatValue, Foreign, foreign_above
 from harken.model.text import text_test
 from harken.model.values import Box, EventValue, Point, Value, compare, kind_of
 
@@ -41,7 +42,7 @@ _SIGN_TESTS: dict[Comparator, Callable[[int], bool]] = {
 }
 
 
-def truth(expression: Expression, event: Mapping[str, EventValue]) -> Truth:
+def truth(expression: Expression, event: Mapping[str, FlatValue]) -> Truth:
     """Whether a flat event satisfies the expression."""
     match expression:
         case And(terms=terms):
@@ -53,9 +54,14 @@ def truth(expression: Expression, event: Mapping[str, EventValue]) -> Truth:
         case Constant(truth=constant):
             return constant
         case Presence(attribute=attribute, present=present):
-            return (attribute in event) is present
+            return is_there(attribute, event) is present
     value = event.get(expression.attribute)
-    return None if value is None else holds(expression, value)
+    return None if value is None or isinstance(value, Foreign) else holds(expression, value)
+
+
+def is_there(attribute: str, event: Mapping[str, FlatValue]) -> bool:
+    """Whether a flat event has an attribute: a value, a foreign one, or one inside of a foreign one."""
+    return attribute in event or foreign_above(attribute, event) is not None
 
 
 def holds(predicate: Predicate, value: EventValue) -> Truth:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from harken.errors import EventError, ValueOutOfRangeError
-from harken.model.values import INT_MAX, INT_MIN, Box, EventValue, Point, checked_value
+from harken.errors import EventError
+from harken.model.foreign import FlatValue, Foreign, event_value
+from harken.model.values import INT_MAX, INT_MIN, Box, Point
 
 Event: TypeAlias = Mapping[str, object]
 """An event as users write it: names to values, mappings inside mappings allowed."""
 
-FlatEvent: TypeAlias = dict[str, EventValue]
-"""An event as matchers see it: dotted names, checked values, nothing missing."""
+FlatEvent: TypeAlias = dict[str, FlatValue]
+"""An event as matchers see it: dotted names, checked or foreign values, nothing missing."""
 
 MAX_NESTING = 64
 
@@ -42,25 +43,22 @@ def is_flat(event: Event) -> bool:
     return True
 
 
-def flatten(event: Event) -> tuple[FlatEvent, dict[str, EventError]]:
-    """The event's values under dotted names; apart from them, what is wrong with those that are no values.
+def flatten(event: Event) -> tuple[FlatEvent, dict[str, Foreign]]:
+    """The event's values under dotted names; and once more those among them that are foreign.
 
-    A value of a type the language has not (a list), or out of range (NaN), is harmless until a subscription
-    asks for it: whoever matches decides. A name that occurs twice (`{"a.b": 1, "a": {"b": 2}}`), or that is
-    no string, is an error at once.
+    A name that occurs twice (`{"a.b": 1, "a": {"b": 2}}`), or that is no string, is an error.
     """
     if not isinstance(event, Mapping):
         raise EventError(f"an event is a mapping of names to values, found {type(event).__name__}")
     flat: FlatEvent = {}
-    faults: dict[str, EventError] = {}
+    foreign: dict[str, Foreign] = {}
     for name, value in _pairs(event, "", 1):
-        if name in flat or name in faults:
+        if name in flat:
             raise EventError(f"attribute {name!r} occurs twice", attribute=name)
-        try:
-            flat[name] = _shape(value) if isinstance(value, Mapping) else checked_value(value)
-        except (TypeError, ValueOutOfRangeError) as error:
-            faults[name] = EventError(f"attribute {name!r}: {error}", attribute=name)
-    return flat, faults
+        flat[name] = made = _shape(value) if isinstance(value, Mapping) else event_value(value)
+        if isinstance(made, Foreign):
+            foreign[name] = made
+    return flat, foreign
 
 
 def _pairs(event: Event, prefix: str, depth: int) -> Iterator[tuple[str, object]]:
@@ -78,14 +76,17 @@ def _pairs(event: Event, prefix: str, depth: int) -> Iterator[tuple[str, object]
 
 def _is_shape(value: Mapping[str, object]) -> bool:
     """Whether this is a point or box in its JSON form: `{"type": "Point", "coordinates": [2.35, 48.86]}`."""
-    return len(value) == 2 and value.get("type") in ("Point", "Box") and "coordinates" in value
+    if len(value) != 2 or "coordinates" not in value:
+        return False
+    named = value.get("type")
+    return isinstance(named, str) and named in ("Point", "Box")
 
 
-def _shape(value: Mapping[str, object]) -> Point | Box:
+def _shape(value: Mapping[str, object]) -> Point | Box | Foreign:
     coordinates = value["coordinates"]
-    if not isinstance(coordinates, Sequence):
-        raise TypeError(f"coordinates are a list of numbers, found {coordinates!r}")
     try:
-        return Point(*coordinates) if value["type"] == "Point" else Box(*coordinates)
-    except TypeError:
-        raise TypeError(f"a {value['type']} does not have {len(coordinates)} coordinates") from None
+        if isinstance(coordinates, Sequence):
+            return Point(*coordinates) if value["type"] == "Point" else Box(*coordinates)
+    except (TypeError, ValueError):  # too few, too many, or no finite numbers
+        pass
+    return Foreign(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from harken.errors import SchemaError, closest
+from harken.model.foreign import FlatValue, Foreign
 from harken.model.values import EventValue, Type, Value, type_of
 
 
@@ -41,11 +42,18 @@ class Schema(Mapping[str, Type]):
         """Refuse a constant that an attribute of the declared type can never equal."""
         self._check(attribute, self.declared(attribute), value)
 
-    def check_value(self, attribute: str, value: EventValue) -> None:
+    def check_value(self, attribute: str, value: FlatValue) -> None:
         """Refuse an event's value of another type; attributes the schema has not are left alone."""
         declared = self._types.get(attribute)
-        if declared is not None:
-            self._check(attribute, declared, value)
+        if declared is None:
+            return
+        if isinstance(value, Foreign):
+            raise SchemaError.wrong_type(attribute, declared.value, value.what)
+        self._check(attribute, declared, value)
+
+    def below(self, name: str) -> list[str]:
+        """The declared attributes below a name. Linear in the schema."""
+        return [attribute for attribute in self._types if attribute.startswith(f"{name}.")]
 
     @staticmethod
     def _check(attribute: str, declared: Type, value: EventValue) -> None:

@@ -68,13 +68,16 @@ def event_of(event: Mapping[str, object], schema: Schema | None = None) -> Boxes
 
     Nested mappings become dotted attributes, and what is None is missing.
     """
-    flat, faults = flatten(event)
-    for fault in faults.values():
-        raise fault
+    flat, foreign = flatten(event)
+    for name, odd in foreign.items():
+        # A point that lies in no set: whoever publishes it is told, as nothing could be decided on it.
+        said = f"attribute {name!r}: {odd.what} is no value to publish"
+        raise EventError(said, attribute=name, value=odd.shown)
+    values: dict[str, EventValue] = flat  # type: ignore[assignment]  # none is foreign
     if schema is not None:
-        for name, value in flat.items():
+        for name, value in values.items():
             schema.check_value(name, value)
-    return Boxes(({name: _single(value) for name, value in flat.items()},))
+    return Boxes(({name: _single(value) for name, value in values.items()},))
 
 
 def matches(publication: Boxes, subscription: Boxes, covers: Covers = "publication") -> bool:

@@ -116,6 +116,7 @@ def run(bench: Bench) -> Result:
     made = workload("ranges", bench.seed)
     scans, engine = Scans(made, size), load(bench, made, contenders(("dynamic",))[0], size)
     verify_workload(made, {"dynamic": engine}, size, seed=bench.seed)
+    work: dict[str, Callable[..., object]]
     work = {DYNAMIC: engine.match_batch, EARLY: scans.one_by_one, COLUMNS: scans.by_columns}
     _compare(engine, scans, made.events(bench.pick(200, 500), part=1))
     seconds = bench.in_turns(
