@@ -112,6 +112,11 @@ def test_ids_in_csv_are_integers_only_if_all_are_written_as_integers(
     assert read_subscriptions(csv_of(tmp_path, f"id,expression\n{rows}")).ids == ids
 
 
+@pytest.mark.parametrize("content", ["id,expression", "id,expression\n", "\n\nid,expression\n\n"])
+def test_a_csv_file_with_a_header_alone_holds_no_subscriptions(tmp_path: Path, content: str) -> None:
+    assert len(read_subscriptions(csv_of(tmp_path, content))) == 0
+
+
 def test_an_empty_cell_is_missing_and_two_quotes_are_the_empty_string(tmp_path: Path) -> None:
     file = read_subscriptions(csv_of(tmp_path, 'id,expression,owner\na,x = 1,\nb,x = 1,""\n'))
     assert file.rows.column("owner").to_pylist() == [None, ""]
@@ -153,13 +158,12 @@ def test_one_subscription_is_picked_by_its_id_as_text(tmp_path: Path) -> None:
     ("content", "said"),
     [
         (b"", "the file is empty; its first line should name the columns"),
-        (b"id,expression", "the file is empty"),
         (b"id\n1\n", "subscriptions need the field 'expression', found id"),
         (b"id,expression,id\n1,x = 1,2\n", "the column 'id' occurs twice"),
         (b"id,expression,valid_untl\n1,x,\n", "no field 'valid_untl'; .*; did you mean 'valid_until'"),
-        (b"id,expression\n1,x = 1\n2\n", r"s\.csv, line 3: CSV parse error: Expected 2 columns, got 1"),
-        (b'id,expression\n1,"x\n= 1"\n\n2,y,z\n', r"s\.csv, line 5: CSV parse error: Expected 2 columns, got 3"),
-        (b"id,expression\n1,x = '\xff'\n", r"s\.csv, line 2: column 'expression': .*invalid UTF8"),
+        (b"id,expression\n1,x = 1\n2\n", r"s\.csv, line 3: expected 2 cells, as there are columns, found 1"),
+        (b'id,expression\n1,"x\n= 1"\n\n2,y,z\n', r"s\.csv, line 5: expected 2 cells, as there are columns, found 3"),
+        (b"id,expression\n1,x = '\xff'\n", r"s\.csv, line 2: column 'expression': not UTF-8: byte 0xff at position 6"),
         (b"id,\xff\n1,2\n", "the names of the columns are not UTF-8"),
         ("id,expression\n1,x\n".encode("utf-16"), r"s\.csv"),
     ],
@@ -169,10 +173,10 @@ def test_a_csv_file_that_cannot_be_understood_is_an_error(tmp_path: Path, conten
         read_subscriptions(csv_of(tmp_path, content))
 
 
-def test_a_field_too_long_for_line_counting_still_reports_its_row(tmp_path: Path) -> None:
+def test_a_long_field_is_no_trouble_for_the_counting_of_lines(tmp_path: Path) -> None:
     long = "x = 1 " + " " * 200_000
     file = read_subscriptions(csv_of(tmp_path, f"id,expression\n1,{long}\n2,{long}\n"))
-    assert file.where(1) == f"{file.path}:1"
+    assert file.where(1) == f"{file.path}:3"
 
 
 @pytest.mark.parametrize(
@@ -209,8 +213,11 @@ def test_a_parquet_file_with_moments_finer_than_a_microsecond_is_an_error(tmp_pa
         ("absent.csv", "there is no such file or folder"),
         ("absent.jsonl", "there is no such file or folder"),
         ("absent.parquet", "there is no such file or folder"),
-        ("s.json", "'.json' are not known; the kinds are .csv, .jsonl, .parquet; for one JSON object per line"),
-        ("s.CSV.gz", "'.gz' are not known"),
+        ("absent.json", "there is no such file or folder"),
+        ("absent.CSV.gz", "there is no such file or folder"),
+        ("s.txt", "'.txt' are not known; the kinds are .csv, .jsonl, .ndjson, .json, .parquet, also with .gz or .zst"),
+        ("s.txt.gz", "'.txt' are not known"),
+        ("s.gz", "a file without an ending is not known"),
         ("s", "a file without an ending is not known"),
         ("bad\0name.csv", "a path cannot hold a NUL character"),
     ],

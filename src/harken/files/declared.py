@@ -12,7 +12,7 @@ from datetime import datetime
 import pyarrow as pa
 
 from harken.errors import EventError, ExpressionError
-from harken.files.lines import parse_value
+from harken.files.json_text import parse_value
 from harken.language.literals import read_literal, read_timestamp
 from harken.language.printer import value_text
 from harken.model.events import MAX_NESTING

@@ -9,10 +9,13 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from harken.errors import EmptyFileError, EventError, InputFileError, ValueOutOfRangeError
+from harken.files.blocks import read_all
+from harken.files.cells import fault, inferred, quick
 from harken.files.declared import Declared
-from harken.files.formats import Format, OnBad, format_of, opened, raise_or_tell, shown
-from harken.files.lines import parse_object, read_objects
-from harken.files.tables import open_csv, open_parquet
+from harken.files.formats import Format, OnBad, format_of, raise_or_tell, shown
+from harken.files.json_text import parse_object
+from harken.files.lines import read_batches
+from harken.files.tables import CsvPart, open_csv, open_parquet
 from harken.model.schema import Schema
 from harken.model.values import Type, checked_value
 
@@ -20,19 +23,6 @@ EventId: TypeAlias = str | int
 
 CHUNK = 16_384
 """Events matched together: enough to keep kernels busy, few enough for their matches to fit in memory."""
-
-_CSV_TYPES = {
-    Type.INT: pa.int64(),
-    Type.FLOAT: pa.float64(),
-    Type.STRING: pa.string(),
-    Type.BOOL: pa.bool_(),
-    # Read as text and converted by the rules of the language, of which Arrow knows only some.
-    Type.DATE: pa.string(),
-    Type.TIMESTAMP: pa.string(),
-    Type.POINT: pa.string(),
-    Type.BOX: pa.string(),
-}
-
 
 @dataclass(frozen=True, slots=True)
 class EventChunk:
@@ -82,24 +72,26 @@ class EventChunk:
 
 
 def read_events(
-    path: str, schema: Schema | None = None, *, on_bad: OnBad | None = None, chunk: int = CHUNK
+    path: str,
+    schema: Schema | None = None,
+    *,
+    on_bad: OnBad | None = None,
+    chunk: int = CHUNK,
+    format: str | None = None,  # noqa: A002
 ) -> Iterator[EventChunk]:
     """The events of a file, or of standard input for "-", in chunks.
 
-    `on_bad` is told of rows that cannot be read as events; without it the first one is an error.
+    A chunk holds what there is: while events arrive slowly, few, and up to `chunk` if they are there already.
+    `on_bad` is told of rows that cannot be read as events; without it the first one is an error. `format` says
+    what the file holds where its name does not.
     """
-    kind = format_of(path)
-    declared = Declared(schema)
-    if kind is Format.JSONL:
-        yield from _read_lines(path, declared, on_bad, chunk)
-        return
-    batches = _csv_batches(path, schema) if kind is Format.CSV else _parquet_batches(path, chunk)
-    first = 0
-    for batch in batches:
-        table = pa.Table.from_batches([batch])
-        for start in range(0, len(table), chunk):
-            yield _typed(path, table.slice(start, chunk), declared, first + start, on_bad)
-        first += len(table)
+    kind = format_of(path, format)
+    if kind is Format.PARQUET:
+        yield from _read_parquet(path, Declared(schema), on_bad, chunk)
+    elif kind is Format.CSV:
+        yield from _read_csv(path, schema, on_bad, chunk)
+    else:
+        yield from _read_objects(path, kind, Declared(schema), on_bad, chunk)
 
 
 def read_event(text: str, schema: Schema | None = None) -> dict[str, object]:
@@ -107,8 +99,7 @@ def read_event(text: str, schema: Schema | None = None) -> dict[str, object]:
     if not text.startswith("@"):
         return _one_event("the event", text, schema)
     path = text[1:]
-    with opened(path) as file:
-        return _one_event(shown(path), file.read(), schema)
+    return _one_event(shown(path), read_all(path), schema)
 
 
 def _one_event(path: str, text: str | bytes, schema: Schema | None) -> dict[str, object]:
@@ -120,60 +111,127 @@ def _one_event(path: str, text: str | bytes, schema: Schema | None) -> dict[str,
     return event
 
 
-def _read_lines(path: str, declared: Declared, on_bad: OnBad | None, chunk: int) -> Iterator[EventChunk]:
+def _read_objects(
+    path: str, kind: Format, declared: Declared, on_bad: OnBad | None, chunk: int
+) -> Iterator[EventChunk]:
     events: list[dict[str, object]] = []
     lines: list[int] = []
-    for line, event in read_objects(path, on_bad):
-        try:
-            declared.fill(event)
-        except EventError as error:
-            raise_or_tell(InputFileError(shown(path), str(error), line=line), on_bad)
-            continue
-        events.append(event)
-        lines.append(line)
-        if len(events) == chunk:
-            yield _chunk_of_lines(path, events, lines)
+    for batch in read_batches(path, kind, on_bad):
+        for line, event in zip(batch.lines, batch.objects, strict=True):
+            try:
+                declared.fill(event)
+            except EventError as error:
+                raise_or_tell(InputFileError(shown(path), str(error), line=line), on_bad)
+                continue
+            events.append(event)
+            lines.append(line)
+            if len(events) == chunk:
+                yield _chunk_of_objects(path, events, lines)
+                events, lines = [], []
+        if batch.waits and events:
+            yield _chunk_of_objects(path, events, lines)
             events, lines = [], []
     if events:
-        yield _chunk_of_lines(path, events, lines)
+        yield _chunk_of_objects(path, events, lines)
 
 
-def _chunk_of_lines(path: str, events: list[dict[str, object]], lines: list[int]) -> EventChunk:
+def _chunk_of_objects(path: str, events: list[dict[str, object]], lines: list[int]) -> EventChunk:
     return EventChunk(path, events, [line - 1 for line in lines], lines)
 
 
-def _csv_batches(path: str, schema: Schema | None) -> Iterator[pa.RecordBatch]:
-    types = {name: _CSV_TYPES[declared] for name, declared in (schema or {}).items()}
+def _read_csv(path: str, schema: Schema | None, on_bad: OnBad | None, chunk: int) -> Iterator[EventChunk]:
+    columns = _CsvColumns(schema)
+    declared = Declared(schema)
     try:
-        with open_csv(path, types) as reader:
-            for batch in reader:
-                _check_text(path, batch.schema)
-                yield batch
+        with open_csv(path, on_bad) as file:
+            for part in file.parts():
+                whole = EventChunk(path, part.table, part.rows, part.lines)
+                typed = _without(whole, columns.typed(part), on_bad)
+                for start in range(0, len(typed), chunk):
+                    yield _declared(typed.part(start, start + chunk), declared, on_bad)
     except EmptyFileError:
         return  # no events
 
 
-def _parquet_batches(path: str, chunk: int) -> Iterator[pa.RecordBatch]:
+class _CsvColumns:
+    """The types of the columns of a CSV file: as declared, or as the first values of each are."""
+
+    def __init__(self, schema: Schema | None) -> None:
+        self._schema = schema or Schema({})
+        self._inferred: dict[str, Type] = {}
+
+    def typed(self, part: CsvPart) -> tuple[pa.Table, dict[int, EventError]]:
+        """The part with values for text, and what is wrong with rows that have a cell of another type."""
+        faults: dict[int, EventError] = {}
+        table = part.table
+        for at, name in enumerate(table.column_names):
+            table = table.set_column(at, name, self._column(name, table.column(at), faults))
+        return table, faults
+
+    def _column(self, name: str, column: pa.ChunkedArray, faults: dict[int, EventError]) -> pa.ChunkedArray:
+        kind = self._schema.get(name) or self._inferred.get(name)
+        if kind is None:
+            kind = inferred(column)
+            if kind is None:
+                return column
+            self._inferred[name] = kind
+        made = quick(column, kind)
+        if name in self._schema:
+            if kind in (Type.DATE, Type.TIMESTAMP) and made is None:
+                return column  # declared ones are read by the rules of the language, which know more forms
+            if made is not None and pa.types.is_decimal(made.type):
+                made = None
+        elif kind is Type.INT:
+            made = quick(column, Type.FLOAT) if made is None else _as_ids(name, column, made)
+        return made if made is not None else _sorted_out(name, column, kind, faults, name in self._schema)
+
+
+def _as_ids(name: str, column: pa.ChunkedArray, made: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Ids that do not fit 64 bits are names, not numbers."""
+    return column if name == "id" and pa.types.is_decimal(made.type) else made
+
+
+def _sorted_out(
+    name: str, column: pa.ChunkedArray, kind: Type, faults: dict[int, EventError], declared: bool
+) -> pa.ChunkedArray:
+    """The column without the cells that are of another type, which become faults."""
+    hint = None if declared else "its first values are of another type; declare it in a schema"
+    kept = column.to_pylist()
+    for row, text in enumerate(kept):
+        said = None if text is None else fault(text, kind)
+        if said is not None:
+            kept[row] = None
+            error = EventError(f"attribute {name!r}: {said}", attribute=name, suggestion=hint)
+            faults.setdefault(row, error)
+    made = quick(pa.chunked_array([pa.array(kept, pa.string())]), kind)
+    assert made is not None, "all that was in the way has been taken out"
+    return made
+
+
+def _read_parquet(path: str, declared: Declared, on_bad: OnBad | None, chunk: int) -> Iterator[EventChunk]:
+    first = 0
     with open_parquet(path) as file:
-        yield from file.iter_batches(batch_size=chunk)
+        for batch in file.iter_batches(batch_size=chunk):
+            table = pa.Table.from_batches([batch])
+            yield _declared(EventChunk(path, table, range(first, first + len(table))), declared, on_bad)
+            first += len(table)
 
 
-def _check_text(path: str, schema: pa.Schema) -> None:
-    """Arrow takes a CSV column that is not UTF-8 for bytes."""
-    for field in schema:
-        if pa.types.is_binary(field.type):
-            raise InputFileError(path, f"column {field.name!r} is not UTF-8")
+def _declared(chunk: EventChunk, declared: Declared, on_bad: OnBad | None) -> EventChunk:
+    assert isinstance(chunk.events, pa.Table), "only tables have columns"
+    return _without(chunk, declared.filled(chunk.events), on_bad)
 
 
-def _typed(path: str, table: pa.Table, declared: Declared, first: int, on_bad: OnBad | None) -> EventChunk:
-    table, faults = declared.filled(table)
-    rows = range(first, first + len(table))
-    for row, fault in faults.items():
-        raise_or_tell(_complaint(path, rows, None, row, fault), on_bad)
+def _without(chunk: EventChunk, typed: tuple[pa.Table, dict[int, EventError]], on_bad: OnBad | None) -> EventChunk:
+    """The chunk with another table, without the rows that have faults, which are told."""
+    table, faults = typed
+    for row in sorted(faults):
+        raise_or_tell(_complaint(chunk.path, chunk.rows, chunk.lines, row, faults[row]), on_bad)
     if not faults:
-        return EventChunk(path, table, rows)
+        return replace(chunk, events=table)
     kept = [row for row in range(len(table)) if row not in faults]
-    return EventChunk(path, table.take(kept), [rows[row] for row in kept])
+    lines = None if chunk.lines is None else [chunk.lines[row] for row in kept]
+    return replace(chunk, events=table.take(kept), rows=[chunk.rows[row] for row in kept], lines=lines)
 
 
 def _complaint(

@@ -1,47 +1,81 @@
-"""The kinds of files there are, and opening one with errors that name it."""
+"""The kinds of files there are, and errors that name the file."""
 
 from __future__ import annotations
 
 import enum
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from io import BufferedReader
 from pathlib import PurePath
 from typing import TypeAlias
 
 from harken.errors import InputFileError
 
 STANDARD_STREAM = "-"
-"""The path that means standard input or output, which carry JSON Lines."""
+"""The path that means standard input or output, which carry JSON Lines unless it is said what else."""
 
 OnBad: TypeAlias = Callable[[InputFileError], None]
 """Told of a row that is left out; without one, the first such row ends the reading."""
 
 
 class Format(enum.Enum):
-    """A kind of file, by its ending."""
+    """What a file holds."""
 
-    CSV = ".csv"
-    JSONL = ".jsonl"
-    PARQUET = ".parquet"
+    CSV = "csv"
+    JSONL = "jsonl"
+    JSON = "json"
+    """JSON Lines, an array of objects, or objects one after the other: its content tells."""
+    PARQUET = "parquet"
 
 
-def format_of(path: str) -> Format:
-    """The kind of file that a path's ending names."""
+ENDINGS = {
+    ".csv": Format.CSV,
+    ".jsonl": Format.JSONL,
+    ".ndjson": Format.JSONL,
+    ".json": Format.JSON,
+    ".parquet": Format.PARQUET,
+}
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+WRITTEN = (".csv", ".jsonl", ".ndjson", ".parquet")
+"""The endings of files that matches are written to."""
+
+
+def format_of(path: str, said: str | None = None) -> Format:
+    """What a file holds: as is said, or as its ending tells."""
+    if path != STANDARD_STREAM and os.path.isdir(path):
+        raise InputFileError(path, "this is a folder, not a file")
+    if said is not None:
+        return Format(said)
     if path == STANDARD_STREAM:
         return Format.JSONL
-    if os.path.isdir(path):
-        raise InputFileError(path, "this is a folder, not a file")
-    ending = PurePath(path).suffix.lower()
-    try:
-        return Format(ending)
-    except ValueError:
-        known = ", ".join(each.value for each in Format)
-        found = f"files ending in {ending!r} are" if ending else "a file without an ending is"
-        hint = "for one JSON object per line, name the file .jsonl" if ending in (".json", ".ndjson") else None
-        raise InputFileError(path, f"{found} not known; the kinds are {known}", suggestion=hint) from None
+    name = PurePath(path)
+    if name.suffix.lower() in COMPRESSIONS:
+        name = name.with_suffix("")
+    known = ENDINGS.get(name.suffix.lower())
+    if known is None:
+        raise _unknown(path, name.suffix, f"{', '.join(ENDINGS)}, also with {' or '.join(COMPRESSIONS)} after it")
+    return known
+
+
+def written_format(path: str) -> Format:
+    """What a file for matches is to hold."""
+    if path == STANDARD_STREAM:
+        return Format.JSONL
+    ending = PurePath(path).suffix
+    if ending.lower() not in WRITTEN:
+        raise _unknown(path, ending, f"{', '.join(WRITTEN)} for matches")
+    return ENDINGS[ending.lower()]
+
+
+def _unknown(path: str, ending: str, kinds: str) -> InputFileError:
+    found = f"files ending in {ending!r} are" if ending else "a file without an ending is"
+    hint = "rename it, or say what it holds with an option (see --help)" if "also" in kinds else None
+    return InputFileError(path, f"{found} not known; the kinds are {kinds}", suggestion=hint)
+
+
+def compression_of(path: str) -> str | None:
+    """How a path's ending says that the file is compressed."""
+    return COMPRESSIONS.get(PurePath(path).suffix.lower())
 
 
 def shown(path: str) -> str:
@@ -50,19 +84,9 @@ def shown(path: str) -> str:
 
 
 @contextmanager
-def opened(path: str) -> Iterator[BufferedReader]:
-    """The file for reading; whatever the system says against it becomes an InputFileError."""
-    with told(path):
-        if path == STANDARD_STREAM:
-            yield sys.stdin.buffer  # type: ignore[misc]  # buffered, whatever its class
-            return
-        with open(path, "rb") as file:
-            yield file
-
-
-@contextmanager
 def told(path: str, doing: str = "read") -> Iterator[None]:
     """Errors of the system inside become errors that name the file."""
+    path = shown(path) if doing == "read" else path
     try:
         yield
     except FileNotFoundError:

@@ -1,114 +1,110 @@
-"""JSON Lines: one object per line, read strictly.
+"""JSON objects, one per line, as they come.
 
-What lenient readers let pass changes meaning silently: of two equal keys one is lost, 1e999 becomes infinite.
-Here each is an error that names the line.
+A batch of lines is what has been read at once, so that what arrives slowly is handed on at once, and what
+arrives quickly in large pieces.
 """
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Iterator
-from typing import BinaryIO, NoReturn
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
 
 from harken.errors import InputFileError
-from harken.files.formats import OnBad, opened, raise_or_tell, shown
+from harken.files.arrays import objects_in_text
+from harken.files.blocks import Blocks, read_blocks
+from harken.files.formats import Format, OnBad, format_of, raise_or_tell, shown
+from harken.files.json_text import BYTE_ORDER_MARK, is_json, parse_object
 
 MAX_LINE = 64 * 2**20
 """Bytes of one line: what never ends is not read into memory."""
 
-_MAX_DIGITS = 4_000
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """Some objects of a file with their lines, from 1; and whether one has to wait for more."""
+
+    lines: list[int]
+    objects: list[dict[str, object]]
+    waits: bool
 
 
 def read_objects(path: str, on_bad: OnBad | None = None) -> Iterator[tuple[int, dict[str, object]]]:
     """The objects of a file with their line numbers, from 1. Blank lines are passed over."""
-    with opened(path) as file:
-        for line, text in _lines(path, file):
+    for batch in read_batches(path, format_of(path), on_bad):
+        yield from zip(batch.lines, batch.objects, strict=True)
+
+
+def read_batches(path: str, kind: Format, on_bad: OnBad | None = None) -> Iterator[Objects]:
+    """The objects of a file, in batches of what has been read at once."""
+    with read_blocks(path) as blocks:
+        pieces: Iterator[bytes] = iter(blocks)
+        if kind is Format.JSON:
+            first = _first_line(pieces)
+            pieces = chain([first], pieces)
+            if _spans_lines(first):
+                for line, value in objects_in_text(path, pieces, on_bad):
+                    yield Objects([line], [value], waits=False)
+                return
+        yield from _of_lines(path, blocks, pieces, on_bad)
+
+
+def _of_lines(path: str, blocks: Blocks, pieces: Iterable[bytes], on_bad: OnBad | None) -> Iterator[Objects]:
+    for first, texts in whole_lines(path, pieces):
+        lines, objects = [], []
+        for line, text in enumerate(texts, first):
             if not text.strip():
                 continue
             try:
-                parsed = parse_object(text.rstrip(b"\r\n"))
+                objects.append(parse_object(text.rstrip(b"\r")))
             except ValueError as error:
                 raise_or_tell(InputFileError(shown(path), str(error), line=line), on_bad)
             else:
-                yield line, parsed
+                lines.append(line)
+        yield Objects(lines, objects, blocks.waits())
 
 
-def _lines(path: str, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    line = 0
-    while text := file.readline(MAX_LINE + 1):
-        line += 1
+def whole_lines(path: str, pieces: Iterable[bytes]) -> Iterator[tuple[int, list[bytes]]]:
+    """Lines without their ends, as many as there are at a time, and the number of the first."""
+    line, begun = 1, []
+    for piece in pieces:
+        head, newline, tail = piece.rpartition(b"\n")
+        if newline:
+            texts = b"".join([*begun, head]).split(b"\n")
+            _check_length(path, line, texts)
+            yield line, texts
+            line += len(texts)
+            begun = [tail]
+        else:
+            begun.append(piece)
+        _check_length(path, line, begun)
+        if sum(map(len, begun)) > MAX_LINE:
+            raise _too_long(path, line)
+    if last := b"".join(begun):
+        yield line, [last]
+
+
+def _check_length(path: str, line: int, texts: list[bytes]) -> None:
+    for at, text in enumerate(texts):
         if len(text) > MAX_LINE:
-            raise InputFileError(shown(path), f"the line is longer than {MAX_LINE:,} bytes", line=line)
-        yield line, text
+            raise _too_long(path, line + at)
 
 
-def parse_object(text: str | bytes) -> dict[str, object]:
-    """The JSON object that a text is; ValueError says what is wrong with any other text."""
-    value = _parse(_decoded(text) if isinstance(text, bytes) else text)
-    if not isinstance(value, dict):
-        raise ValueError(f"expected a JSON object, found {_spoken(value)}")
-    return value
+def _too_long(path: str, line: int) -> InputFileError:
+    return InputFileError(shown(path), f"the line is longer than {MAX_LINE:,} bytes", line=line)
 
 
-def parse_value(text: str) -> object:
-    """Any JSON value, read as strictly as the objects are."""
-    return _parse(text)
+def _first_line(pieces: Iterator[bytes]) -> bytes:
+    """The beginning of a file, up to the end of the first line that is not blank, and perhaps more."""
+    first = b""
+    for piece in pieces:
+        first += piece
+        if b"\n" in first.removeprefix(BYTE_ORDER_MARK).lstrip() or len(first) > MAX_LINE:
+            break
+    return first
 
 
-def _decoded(text: bytes) -> str:
-    try:
-        return text.removeprefix(_BYTE_ORDER_MARK).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"not UTF-8: byte 0x{text[error.start]:02x} at position {error.start + 1}") from None
-
-
-def _parse(text: str) -> object:
-    try:
-        return _DECODER.decode(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"not JSON: {error.msg} (column {error.pos + 1})") from None
-    except RecursionError:
-        raise ValueError("the JSON nests too deeply") from None
-
-
-def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise ValueError(f"the key {key[:80]!r} occurs twice")
-            seen.add(key)
-    return made
-
-
-def _integer(text: str) -> int:
-    # Python refuses far longer ones by itself, with advice meant for programmers.
-    if len(text) > _MAX_DIGITS:
-        raise ValueError(f"a number of {len(text):,} digits is too long")
-    return int(text)
-
-
-def _real(text: str) -> float:
-    value = float(text)
-    if math.isinf(value):
-        raise ValueError(f"{text[:40]} does not fit a 64-bit float")
-    return value
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"not JSON: {name} is not a JSON number")
-
-
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_distinct, parse_int=_integer, parse_float=_real, parse_constant=_refuse_constant
-)
-
-
-def _spoken(value: object) -> str:
-    if value is None:
-        return "null"
-    names = {list: "an array", str: "a string", bool: "a boolean", int: "a number", float: "a number"}
-    return names.get(type(value), type(value).__name__)
+def _spans_lines(first: bytes) -> bool:
+    """Whether a file that begins so is an array, or holds objects of more than one line."""
+    text = first.removeprefix(BYTE_ORDER_MARK).lstrip()
+    return text[:1] == b"[" or (text[:1] == b"{" and not is_json(text.partition(b"\n")[0]))

@@ -20,7 +20,7 @@ import pyarrow as pa
 from harken.engine import Engine
 from harken.errors import EventError, InputFileError
 from harken.files.events import EventChunk, EventId
-from harken.files.formats import STANDARD_STREAM, Format, OnBad, format_of, told
+from harken.files.formats import STANDARD_STREAM, Format, OnBad, told, written_format
 
 
 class MatchWriter(Protocol):
@@ -59,7 +59,7 @@ def match_chunk(
 @contextmanager
 def write_matches(path: str) -> Iterator[MatchWriter]:
     """A writer to a file of the kind its ending names, or of JSON Lines to standard output for "-"."""
-    kind = format_of(path)
+    kind = written_format(path)
     place = nullcontext(sys.stdout.buffer) if path == STANDARD_STREAM else _replacing(path)
     with told(path, "written"), place as sink:
         writer = _JsonLinesWriter(sink) if kind is Format.JSONL else _TableWriter(path, kind, sink)

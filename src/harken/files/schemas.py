@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from harken.errors import InputFileError, SchemaError
-from harken.files.formats import opened, shown
-from harken.files.lines import parse_object
+from harken.files.blocks import read_all
+from harken.files.formats import shown
+from harken.files.json_text import parse_object
 from harken.model.schema import Schema
 
 
 def read_schema(path: str) -> Schema:
     """The schema that a file like `{"price": "float", "listed": "date"}` declares."""
-    with opened(path) as file:
-        text = file.read()
+    text = read_all(path)
     if not text.strip():
         raise InputFileError(shown(path), 'the file is empty; a schema looks like {"price": "float"}')
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import TypeAlias, overload
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 from harken.errors import ExpressionError, InputFileError, closest
 from harken.files.declared import moment
 from harken.files.formats import Format, OnBad, format_of, raise_or_tell, shown
-from harken.files.lines import read_objects
-from harken.files.tables import csv_lines, open_csv, open_parquet
+from harken.files.lines import read_batches
+from harken.files.records import RecordLines
+from harken.files.tables import open_csv, open_parquet
 from harken.intake import COLUMNS
 from harken.model.subscriptions import SubscriptionId
 from harken.normal.compiled import MOMENT, is_compiled
@@ -50,8 +51,7 @@ class SubscriptionFile:
 
     def line(self, row: int) -> int | None:
         """The line on which a row begins; None where there are no lines."""
-        lines = self._known_lines
-        return lines[row] if row < len(lines) else None
+        return None if self.lines is None else self.lines[row]
 
     def where(self, row: int) -> str:
         """The file and the line; where there are no lines, the row (from 0)."""
@@ -67,46 +67,76 @@ class SubscriptionFile:
             hint = f"did you mean {near!r}?" if near else None
             raise InputFileError(shown(self.path), f"there is no subscription {id!r}", suggestion=hint)
         rows = self.rows.take(at) if isinstance(self.rows, pa.Table) else [self.rows[row] for row in at]
-        return SubscriptionFile(self.path, rows, [self.line(row) or row for row in at])
-
-    @cached_property
-    def _known_lines(self) -> Sequence[int]:
-        if self.lines is not None:
-            return self.lines
-        return csv_lines(self.path) if format_of(self.path) is Format.CSV else ()
+        return SubscriptionFile(self.path, rows, [row if self.lines is None else self.lines[row] for row in at])
 
 
-def read_subscriptions(path: str, on_bad: OnBad | None = None) -> SubscriptionFile:
+def read_subscriptions(
+    path: str,
+    on_bad: OnBad | None = None,
+    *,
+    format: str | None = None,  # noqa: A002
+) -> SubscriptionFile:
     """All subscriptions of a file, or of standard input for "-".
 
-    `on_bad` is told of lines of JSON that are no subscription; without it the first one is an error.
+    `on_bad` is told of lines that are no subscription; without it the first one is an error. `format` says what
+    the file holds where its name does not.
     """
-    kind = format_of(path)
-    if kind is Format.JSONL:
-        return _read_lines(path, on_bad)
+    kind = format_of(path, format)
     if kind is Format.CSV:
-        with open_csv(path, dict.fromkeys(COLUMNS, pa.string())) as reader:
-            _check_fields(path, reader.schema.names)
-            table = reader.read_all()
-        table = table.set_column(table.column_names.index("id"), "id", _numbered(table.column("id")))
-    else:
-        with open_parquet(path) as file:
-            _check_fields(path, file.schema_arrow.names)
-            table = file.read()
+        return _read_csv(path, on_bad)
+    if kind is not Format.PARQUET:
+        return _read_objects(path, kind, on_bad)
+    with open_parquet(path) as file:
+        _check_fields(path, file.schema_arrow.names)
+        table = file.read()
     return SubscriptionFile(path, _with_moments(path, table))
 
 
-def _read_lines(path: str, on_bad: OnBad | None) -> SubscriptionFile:
+def _read_csv(path: str, on_bad: OnBad | None) -> SubscriptionFile:
+    with open_csv(path, on_bad) as file:
+        _check_fields(path, file.names)
+        parts = list(file.parts())
+    empty = pa.table({name: pa.array([], pa.string()) for name in file.names})
+    table = pa.concat_tables([empty, *(part.table for part in parts)])
+    table = table.set_column(table.column_names.index("id"), "id", _numbered(table.column("id")))
+    return SubscriptionFile(path, _with_moments(path, table), _Lines([part.lines for part in parts]))
+
+
+class _Lines(Sequence[int]):
+    """The lines of all parts of a file, counted when somebody asks."""
+
+    def __init__(self, parts: list[RecordLines]) -> None:
+        self._parts = parts
+
+    @cached_property
+    def _all(self) -> list[int]:
+        return [line for part in self._parts for line in part]
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    @overload
+    def __getitem__(self, at: int) -> int: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[int]: ...
+
+    def __getitem__(self, at: int | slice) -> int | list[int]:
+        return self._all[at]
+
+
+def _read_objects(path: str, kind: Format, on_bad: OnBad | None) -> SubscriptionFile:
     rows: list[Mapping[str, object]] = []
     lines = []
-    for line, row in read_objects(path, on_bad):
-        try:
-            _check_fields(path, row, line)
-        except InputFileError as error:
-            raise_or_tell(error, on_bad)
-            continue
-        rows.append({name: _moment(value) if name in _MOMENTS else value for name, value in row.items()})
-        lines.append(line)
+    for batch in read_batches(path, kind, on_bad):
+        for line, row in zip(batch.lines, batch.objects, strict=True):
+            try:
+                _check_fields(path, row, line)
+            except InputFileError as error:
+                raise_or_tell(error, on_bad)
+                continue
+            rows.append({name: _moment(value) if name in _MOMENTS else value for name, value in row.items()})
+            lines.append(line)
     return SubscriptionFile(path, rows, lines)
 
 

@@ -1,54 +1,112 @@
-"""CSV and Parquet: record batches, one at a time, with Arrow's errors told in terms of the file.
+"""CSV and Parquet: tables, one at a time, with Arrow's errors told in terms of the file.
 
-CSV follows RFC 4180 in UTF-8; an empty cell is missing, `""` is the empty string. Types are inferred from the
-beginning of the file unless they are given.
+CSV follows RFC 4180 in UTF-8; an empty cell is missing, `""` is the empty string. Arrow takes records apart, of
+which `records` has found the ends; it is never left to read by itself (see `blocks`).
 """
 
 from __future__ import annotations
 
-import codecs
-import csv
-import re
-from collections.abc import Container, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from io import TextIOWrapper
-from typing import TypeVar
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from harken.errors import EmptyFileError, InputFileError
-from harken.files.formats import opened
+from harken.files.blocks import read_all, read_blocks
+from harken.files.formats import STANDARD_STREAM, OnBad, compression_of, raise_or_tell, shown, told
+from harken.files.records import RecordLines, Records, read_records
 
-Item = TypeVar("Item")
+_OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
-_BLOCK = 8 * 2**20
-_EMPTY = "Empty CSV file"
-_ROW = re.compile(r"Row #(\d+): ")
-_COLUMN = re.compile(r"^In CSV column #(\d+): ")
+
+@dataclass(frozen=True, slots=True)
+class CsvPart:
+    """Some rows of a CSV file: columns of text, and the place of each row in the file, from 0, with its line."""
+
+    table: pa.Table
+    rows: Sequence[int]
+    lines: RecordLines
+    waits: bool
+    """Whether one has to wait for more."""
+
+
+class CsvFile:
+    """A CSV file that is being read: its columns, and its rows part by part."""
+
+    def __init__(self, path: str, header: Records, more: Iterator[Records], on_bad: OnBad | None) -> None:
+        self.path = shown(path)
+        self._on_bad = on_bad
+        self._more = more
+        self.names = self._names(header)
+
+    def parts(self) -> Iterator[CsvPart]:
+        """The rows. Those that cannot be read are told to `on_bad`, or the first is an error."""
+        first = 0
+        for records in self._more:
+            part, count = self._part(records, first)
+            first += count
+            yield part
+
+    def _names(self, header: Records) -> list[str]:
+        width = _take_apart(header, None, []).num_columns
+        columns = _take_apart(header, [str(at) for at in range(width)], []).columns
+        try:
+            names = [str(column.cast(pa.string())[0].as_py() or "") for column in columns]
+        except pa.ArrowInvalid:
+            said = "the names of the columns are not UTF-8"
+            raise InputFileError(self.path, said, line=header.first_line) from None
+        _check_distinct(self.path, names, header.first_line)
+        for separator, spoken in _OTHER_SEPARATORS.items():
+            if len(names) == 1 and separator in names[0]:
+                said = f"the only column is {names[0]!r}, as if it were separated by {spoken}"
+                hint = "columns are separated by commas"
+                raise InputFileError(self.path, said, line=header.first_line, suggestion=hint)
+        return names
+
+    def _part(self, records: Records, first: int) -> tuple[CsvPart, int]:
+        ragged: list[tuple[int, int]] = []
+        table = _take_apart(records, self.names, ragged)
+        for at, found in ragged:
+            said = f"expected {len(self.names)} cells, as there are columns, found {found}"
+            self._refuse(records, at, said)
+        bad = {at for at, _ in ragged}
+        count = len(table) + len(bad)
+        places: Sequence[int] = [at for at in range(count) if at not in bad] if bad else range(count)
+        table, places = self._decoded(table, places, records)
+        rows = range(first, first + count) if len(places) == count else [first + at for at in places]
+        return CsvPart(table, rows, RecordLines(records, places), records.waits), count
+
+    def _decoded(
+        self, table: pa.Table, places: Sequence[int], records: Records
+    ) -> tuple[pa.Table, Sequence[int]]:
+        """The table as text, without rows that are none."""
+        try:
+            return table.cast(pa.schema([(name, pa.string()) for name in self.names])), places
+        except pa.ArrowInvalid:
+            bad: set[int] = set()
+            for name, column in zip(self.names, table.columns, strict=True):
+                for row, cell in enumerate(column.to_pylist()):
+                    if row not in bad and (said := _not_text(cell)) is not None:
+                        self._refuse(records, places[row], f"column {name!r}: {said}")
+                        bad.add(row)
+            kept = [row for row in range(len(table)) if row not in bad]
+            return self._decoded(table.take(kept), [places[row] for row in kept], records)
+
+    def _refuse(self, records: Records, at: int, said: str) -> None:
+        raise_or_tell(InputFileError(self.path, said, line=records.lines[at]), self._on_bad)
 
 
 @contextmanager
-def open_csv(path: str, types: Mapping[str, pa.DataType]) -> Iterator[pa.RecordBatchReader]:
-    """The batches of a CSV file; columns not in `types` are of the type their first values have."""
-    from pyarrow import csv as arrow_csv
-
-    with opened(path) as file, _retold(path, types):
-        if file.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            raise InputFileError(path, "the file is not UTF-8 but UTF-16")
-        reader = arrow_csv.open_csv(
-            file,
-            # Only a single thread counts rows, and without the count an error cannot say where.
-            read_options=arrow_csv.ReadOptions(block_size=_BLOCK, use_threads=False),
-            parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types=dict(types),
-                null_values=[""],
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-            ),
-        )
-        _check_columns(path, reader.schema)
-        yield reader
+def open_csv(path: str, on_bad: OnBad | None = None) -> Iterator[CsvFile]:
+    """A CSV file whose columns have been looked at."""
+    with read_blocks(path) as blocks:
+        records = read_records(path, blocks)
+        header = next(records, None)
+        if header is None:
+            raise EmptyFileError(shown(path), "the file is empty; its first line should name the columns")
+        yield CsvFile(path, header, records, on_bad)
 
 
 @contextmanager
@@ -56,71 +114,65 @@ def open_parquet(path: str) -> Iterator[pa.parquet.ParquetFile]:
     """A Parquet file whose columns have been looked at."""
     from pyarrow import parquet
 
-    with opened(path) as file, _retold(path):
-        parsed = parquet.ParquetFile(file)
-        _check_columns(path, parsed.schema_arrow)
-        yield parsed
+    with told(path):
+        in_memory = path == STANDARD_STREAM or compression_of(path) is not None
+        source = pa.BufferReader(_native(read_all(path))) if in_memory else pa.OSFile(os.fsencode(path))
+        with source:
+            try:
+                parsed = parquet.ParquetFile(source)
+                _check_distinct(path, parsed.schema_arrow.names)
+                yield parsed
+            except pa.ArrowException as error:
+                raise InputFileError(shown(path), " ".join(str(error).split())) from error
 
 
-def csv_lines(path: str) -> list[int]:
-    """The line on which each row begins, as far as it can be found out.
+def _take_apart(records: Records, names: list[str] | None, ragged: list[tuple[int, int]]) -> pa.Table:
+    """Records as columns of bytes; those of another length than `names` are noted, and left out."""
+    from pyarrow import csv
 
-    Rows may span lines, so Arrow's row numbers are no line numbers. Reads the file again: for errors only.
-    """
-    return _scan(path)[1][1:]
+    if names is not None and not records.text.strip(b"\r\n"):
+        return pa.table({name: pa.array([], pa.binary()) for name in names})
 
+    def note(row: csv.InvalidRow) -> str:
+        ragged.append((row.number - 1, row.actual_columns))
+        return "skip"
 
-def _scan(path: str) -> tuple[list[str], list[int]]:
-    """The names in the header, and the line on which each record begins, the header's included."""
-    header: list[str] = []
-    lines: list[int] = []
-    with suppress(csv.Error, InputFileError), opened(path) as file:
-        reader = csv.reader(TextIOWrapper(file, encoding="utf-8-sig", errors="replace", newline=""))
-        end = 0
-        for record in reader:
-            if record:
-                header = header or record
-                lines.append(end + 1)
-            end = reader.line_num
-    return header, lines
-
-
-def _check_columns(path: str, schema: pa.Schema) -> None:
-    seen: set[str] = set()
-    for name in schema.names:
-        if name in seen:
-            raise InputFileError(path, f"the column {name!r} occurs twice")
-        seen.add(name)
+    numbered = [str(at) for at in range(len(names))] if names is not None else None
+    read = csv.ReadOptions(
+        use_threads=False,  # else rows are not counted
+        block_size=len(records.text) + 1,
+        column_names=numbered,
+        autogenerate_column_names=names is None,
+    )
+    convert = csv.ConvertOptions(
+        column_types=None if numbered is None else dict.fromkeys(numbered, pa.binary()),
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )
+    parse = csv.ParseOptions(newlines_in_values=True, invalid_row_handler=note)
+    table = csv.read_csv(pa.BufferReader(_native(records.text)), read, parse, convert)
+    return table if names is None else table.rename_columns(names)
 
 
-@contextmanager
-def _retold(path: str, types: Container[str] = ()) -> Iterator[None]:
-    """Arrow's complaints as errors that name file, line and column."""
+def _native(content: bytes) -> pa.Buffer:
+    """A copy that Arrow's threads can let go of without asking Python, which may have ended by then."""
+    sink = pa.BufferOutputStream()
+    sink.write(content)
+    return sink.getvalue()
+
+
+def _not_text(cell: bytes | None) -> str | None:
     try:
-        yield
-    except UnicodeDecodeError:
-        raise InputFileError(path, "the names of the columns are not UTF-8") from None
-    except pa.ArrowException as error:
-        raise _complaint(path, " ".join(str(error).split()), types) from error
+        (cell or b"").decode("utf-8")
+    except UnicodeDecodeError as error:
+        return f"not UTF-8: byte 0x{error.object[error.start]:02x} at position {error.start + 1}"
+    return None
 
 
-def _complaint(path: str, said: str, types: Container[str]) -> InputFileError:
-    if _EMPTY in said:
-        return EmptyFileError(path, "the file is empty; its first line should name the columns")
-    record, column = _ROW.search(said), _COLUMN.match(said)
-    if record is None and column is None:
-        return InputFileError(path, said)
-    names, lines = _scan(path)
-    line = _item(lines, record, first=1)
-    said = _COLUMN.sub("", _ROW.sub("", said))
-    name = _item(names, column, first=0)
-    if name is None:
-        return InputFileError(path, said, line=line)
-    hint = None if name in types else "its first values are of another type; declare it in a schema"
-    return InputFileError(path, f"column {name!r}: {said}", line=line, suggestion=hint)
-
-
-def _item(items: Sequence[Item], counted: re.Match[str] | None, first: int) -> Item | None:
-    """The item of the number that Arrow gives, which counts from `first`."""
-    at = -1 if counted is None else int(counted.group(1)) - first
-    return items[at] if 0 <= at < len(items) else None
+def _check_distinct(path: str, names: Sequence[str], line: int | None = None) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InputFileError(shown(path), f"the column {name!r} occurs twice", line=line)
+        seen.add(name)
