@@ -375,3 +375,86 @@ class ConstraintError(ExpressionError):
             f"on {attribute!r}: shapes can be asked to overlap, contain or lie within others, but not NOT to",
             attribute=attribute,
         )
+
+
+class ArgumentError(HarkenError, ValueError):
+    """An argument of a call that cannot be: `argument` says which."""
+
+    def __init__(self, message: str, *, argument: str, suggestion: str | None = None) -> None:
+        super().__init__(message, suggestion=suggestion)
+        self.argument = argument
+
+    @classmethod
+    def of(cls, argument: str, expected: str, found: object) -> ArgumentError:
+        """What it should have been, and what it was."""
+        return cls(f"{argument} is {expected}, found {found}", argument=argument)
+
+    @classmethod
+    def choice(cls, argument: str, found: object, known: Sequence[str]) -> ArgumentError:
+        """A word that is none of those there are, with the nearest one."""
+        near = closest(found, known) if isinstance(found, str) else None
+        kind = cls if isinstance(found, str) else ArgumentTypeError
+        message = f"{argument} is one of {', '.join(map(repr, known))}, found {found!r}"
+        return kind(message, argument=argument, suggestion=f"did you mean {near!r}?" if near else None)
+
+
+class ArgumentTypeError(ArgumentError, TypeError):
+    """An argument of a class that the call does not take."""
+
+
+class ClosedError(HarkenError, RuntimeError):
+    """A call on an engine, an auction or a store that was closed."""
+
+    def __init__(self, attempted: str) -> None:
+        super().__init__(f"could not {attempted}: it was closed", suggestion="open it anew")
+        self.attempted = attempted
+
+
+class UnknownPublicationError(UnknownSubscriptionError):
+    """No publication of that id is kept."""
+
+    def __init__(self, publication: str | int) -> None:
+        HarkenError.__init__(self, f"no publication {publication!r} is kept")
+        self.subscription = publication
+
+
+class DuplicatePublicationError(DuplicateSubscriptionError):
+    """The id of a publication is taken, and `replace=True` was not said."""
+
+    def __init__(self, publication: str | int) -> None:
+        HarkenError.__init__(
+            self,
+            f"publication {publication!r} is kept already",
+            suggestion="pass replace=True to put the new one in its place",
+        )
+        self.subscription = publication
+
+
+class UnknownEntryError(UnknownSubscriptionError):
+    """An auction has no offer, or no bid, of that id."""
+
+    def __init__(self, role: str, id: str) -> None:
+        HarkenError.__init__(self, f"there is no {role} {id!r}")
+        self.subscription = id
+
+
+class DuplicateEntryError(DuplicateSubscriptionError):
+    """The id of an offer, or of a bid, is taken."""
+
+    def __init__(self, role: str, id: str) -> None:
+        HarkenError.__init__(self, f"there is a {role} {id!r} already", suggestion="withdraw it first")
+        self.subscription = id
+
+
+class HandlerError(HarkenError, TypeError):
+    """Something that cannot be told of notices."""
+
+    @classmethod
+    def not_callable(cls, found: object) -> HandlerError:
+        """No function at all."""
+        return cls(f"a handler is a function that takes a notice, found {type(found).__name__}")
+
+    @classmethod
+    def is_async(cls) -> HandlerError:
+        """A coroutine, which `deliver` would settle without awaiting it."""
+        return cls("an async handler has to be awaited", suggestion="use `await deliver_async(handler)`")

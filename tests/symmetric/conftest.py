@@ -17,6 +17,7 @@ import pytest
 import sqlalchemy
 from sqlalchemy import NullPool
 
+from harken import SymmetricEngine
 from harken.symmetric.database import DatabaseStore
 
 BACKENDS = ("sqlite", "postgresql")
@@ -104,3 +105,26 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]
 def make(request: pytest.FixtureRequest, backend: Backend) -> Callable[[], DatabaseStore]:
     """How to open an empty store, on every database and in every encoding."""
     return lambda: backend.empty(encoding=request.param)
+
+
+@pytest.fixture(params=["memory", *BACKENDS])
+def engine_of(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., SymmetricEngine]]:
+    """How to open an empty engine, in memory and on every database."""
+    opened: list[SymmetricEngine] = []
+    backend = None
+    if request.param != "memory":
+        url = f"sqlite:///{tmp_path}/market.db"
+        backend = Backend(request.param, url if request.param == "sqlite" else request.getfixturevalue("postgres"))
+
+    def open_engine(**options: Any) -> SymmetricEngine:
+        if backend is None:
+            return SymmetricEngine(**options)
+        backend.empty()
+        opened.append(SymmetricEngine(backend.url, schema_name=backend.schema, **options))
+        return opened[-1]
+
+    yield open_engine
+    for engine in opened:
+        engine.close()
+    if backend is not None:
+        backend.clean()

@@ -22,7 +22,6 @@ from harken.errors import (
 )
 from harken.symmetric.contract import Notice
 from harken.symmetric.semantics import boxes_of, matches
-from tests.symmetric.conftest import Backend
 from tests.symmetric.constraints import Constraints
 
 PENCILS = "product = 'pencils' AND lot BETWEEN 500 AND 2000 AND price <= 1.10"
@@ -31,27 +30,10 @@ SOON = datetime.now(UTC) + timedelta(hours=1)
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgresql"])
-def make(request, tmp_path):
+@pytest.fixture
+def make(engine_of):
     """How to open an empty engine."""
-    opened: list[SymmetricEngine] = []
-    backend = None
-    if request.param != "memory":
-        url = f"sqlite:///{tmp_path}/market.db"
-        backend = Backend(request.param, url if request.param == "sqlite" else request.getfixturevalue("postgres"))
-
-    def open_engine(**options):
-        if backend is None:
-            return SymmetricEngine(**options)
-        backend.empty()
-        opened.append(SymmetricEngine(backend.url, schema_name=backend.schema, **options))
-        return opened[-1]
-
-    yield open_engine
-    for engine in opened:
-        engine.close()
-    if backend is not None:
-        backend.clean()
+    return engine_of
 
 
 def test_the_pencils_of_the_paper(make):

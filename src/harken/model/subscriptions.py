@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeAlias
 
-from harken.errors import SubscriptionError, ValueOutOfRangeError
+from harken.errors import ArgumentTypeError, SubscriptionError, ValueOutOfRangeError
 from harken.model.expressions import Expression
 from harken.model.values import checked_value
 
@@ -51,7 +51,11 @@ ALWAYS = Validity()
 
 def moment_of(at: datetime | None) -> datetime:
     """A moment in UTC: the one given (naive ones are read as UTC), or the present one."""
-    return datetime.now(UTC) if at is None else checked_value(at)  # type: ignore[return-value]
+    if at is None:
+        return datetime.now(UTC)
+    if not isinstance(at, datetime):
+        raise ArgumentTypeError.of("at", "a timestamp", type(at).__name__)
+    return checked_value(at)  # type: ignore[return-value]  # a timestamp comes back as one
 
 
 @dataclass(frozen=True, slots=True)
