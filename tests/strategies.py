@@ -35,6 +35,7 @@ from harken.model.expressions import (
     SpatialOperator,
     TextMatch,
 )
+from harken.model.numbers import decimal_constant
 from harken.model.text import TextOperator
 from harken.model.values import INT_MAX, INT_MIN, Box, Kind, Point, Value
 
@@ -117,6 +118,7 @@ WIDE: dict[Kind, st.SearchStrategy[Value]] = {
         st.sampled_from([INT_MIN, INT_MAX, 0, -1, 2**53, 2**53 + 1]),
         st.floats(allow_nan=False, allow_infinity=False),
         st.sampled_from([0.0, -0.0, 5e-324, 1.7976931348623157e308, 1e16, 0.1]),
+        st.decimals(-(10**25), 10**25, places=6).map(decimal_constant),
     ),
     Kind.STRING: _text,
     Kind.BOOL: st.booleans(),

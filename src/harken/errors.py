@@ -369,6 +369,15 @@ class ConstraintError(ExpressionError):
         )
 
     @classmethod
+    def digits(cls, attribute: str, number: object) -> ConstraintError:
+        """A decimal that no 64-bit number says."""
+        return cls(
+            f"on {attribute!r}: symmetric matching compares 64-bit numbers, and none is exactly {number}",
+            attribute=attribute,
+            suggestion="write at most 15 digits",
+        )
+
+    @classmethod
     def avoidance(cls, attribute: str) -> ConstraintError:
         """A negated spatial relation."""
         return cls(

@@ -123,7 +123,9 @@ def _seen(attribute: str, event: FlatEvent) -> str:
     name = name_text(attribute)
     if attribute in event:
         value = event[attribute]
-        return f"{name} is foreign: {value.what}" if isinstance(value, Foreign) else f"{name} is {value_text(value)}"
+        return (
+            f"{name} is foreign: {value.what}" if isinstance(value, Foreign) else f"{name} is {value_text(value)}"
+        )
     if above := foreign_above(attribute, event):
         return f"{name} is foreign: {name_text(above[0])} is {above[1].what}"
     return f"{name} is missing"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from decimal import Decimal
 
 import pytest
 
@@ -124,9 +125,13 @@ def test_not_binds_before_and_and_and_before_or(text, tree):
         ("1E+3", 1000.0),
         ("2.5e-3", 0.0025),
         ("1.7976931348623157e308", 1.7976931348623157e308),
-        ("1e-999", 0.0),
+        ("1e-323", 1e-323),
+        ("0e-999", 0.0),
         ("-0.0", -0.0),
-        ("99999999999999999999.0", 1e20),
+        ("1e20", 1e20),
+        ("99999999999999999999.0", Decimal("99999999999999999999")),
+        ("90071992547409.93", Decimal("90071992547409.93")),
+        ("90071992547409.930000", Decimal("90071992547409.93")),
         ("''", ""),
         ("'it''s'", "it's"),
         ("''''", "'"),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
-from harken import Engine, Schema
-from harken.errors import ConstraintError, ExpressionError, SchemaError
+from harken import Engine, Schema, SymmetricEngine
+from harken.compiler import Texts, compile_texts
+from harken.errors import ConstraintError, EventError, ExpressionError, HarkenError, SchemaError
 from harken.model.evaluation import truth
 from harken.symmetric.semantics import boxes_of, event_of, matches
 from tests.strategies import TYPED, Generator
@@ -128,3 +131,34 @@ def test_an_event_is_a_publication_of_single_values(seed):
             at for at, each in enumerate(subscriptions) if matches(event_of(event), boxes_of(each), "subscription")
         ]
         assert found == expected == sorted(engine.match(event))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x = 90071992547409.93", "x < 90071992547409.93", "x != 90071992547409.93", "x IN (1, 90071992547409.93)"],
+)
+def test_a_decimal_that_no_64_bit_number_says_is_refused_not_rounded(text):
+    with pytest.raises(
+        ConstraintError, match=r"none is exactly 90071992547409\.93; write at most 15 digits"
+    ) as caught:
+        boxes_of(text)
+    assert caught.value.attribute == "x"
+
+
+def test_a_published_decimal_is_the_number_that_it_says():
+    assert event_of({"x": Decimal("1.10")}) == boxes_of("x = 1.1")
+    assert event_of({"x": Decimal("5.00")}) == boxes_of("x = 5")
+    for value in (Decimal("90071992547409.93"), Decimal("1e999")):
+        with pytest.raises(EventError) as caught:
+            event_of({"x": value})
+        assert caught.value.attribute == "x"
+
+
+def test_every_way_into_a_store_refuses_a_decimal_that_no_64_bit_number_says():
+    engine = SymmetricEngine()
+    with pytest.raises(ConstraintError):
+        engine.subscribe("s", "x < 90071992547409.93")
+    table = compile_texts(Texts(["s"], ["x < 90071992547409.93"])).table
+    with pytest.raises(HarkenError, match="none is exactly"):
+        engine.subscribe_many(table)
+    assert engine.match("x = 1") == []

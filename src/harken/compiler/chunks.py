@@ -17,6 +17,7 @@ from harken.compiler.scanning import FLOAT, Scan, same_shape, scan
 from harken.errors import ExpressionError
 from harken.language.literals import read_literal
 from harken.model.limits import Limits
+from harken.model.numbers import SHORT, SHORTEST_TINY, TINY, real_constant
 from harken.model.schema import Schema
 from harken.model.values import Type
 from harken.normal.compiled import NO_TYPE, PredicateColumns
@@ -188,10 +189,23 @@ def _shape(raw: bytes, offsets: npt.NDArray[np.int64], scanned: Scan, text: int)
 
 
 def _decode_floats(raw: bytes, scanned: Scan, decoded: Decoded) -> None:
+    """Literals that floats say; the few others, decimals of many digits among them, go the ordinary way."""
     floats = np.flatnonzero(scanned.kind == FLOAT)
-    spans = zip(scanned.start[floats].tolist(), scanned.end[floats].tolist(), strict=True)
-    decoded.real[floats] = [float(raw[start:end]) for start, end in spans]
-    decoded.meaningful[floats] = np.isfinite(decoded.real[floats])
+    starts, ends = scanned.start[floats], scanned.end[floats]
+    reals = np.array([float(raw[start:end]) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)])
+    decoded.real[floats] = reals
+    decoded.meaningful[floats] = np.isfinite(reals)
+    for at in np.flatnonzero(_may_be_exact(reals, ends - starts)).tolist():
+        try:
+            said = isinstance(real_constant(raw[starts[at] : ends[at]].decode()), float)
+        except ExpressionError:
+            said = False
+        decoded.meaningful[floats[at]] = said
+
+
+def _may_be_exact(reals: npt.NDArray[np.float64], lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """`may_be_exact` of numbers, all at once."""
+    return np.asarray((lengths > SHORT) | ((np.abs(reals) <= TINY) & (lengths > SHORTEST_TINY)), np.bool_)
 
 
 def _decode_moments(

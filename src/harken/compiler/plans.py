@@ -61,7 +61,7 @@ class Plan:
     @property
     def slot_types(self) -> list[Type]:
         """What each literal is read as."""
-        return [type_of(value) for value in self.sample]
+        return [_slot_type(value) for value in self.sample]
 
 
 PlanCache: TypeAlias = dict[int, tuple[bytes, Plan | None]]
@@ -136,7 +136,13 @@ def _bound(attribute: str, operator: str, value: Value, plan: Plan) -> Bound:
             raise _NoPlanError
         return Bound(attribute, operator, Type.BOOL, value=value)
     plan.sample.append(value)
-    return Bound(attribute, operator, type_of(value), slot=len(plan.sample) - 1)
+    return Bound(attribute, operator, _slot_type(value), slot=len(plan.sample) - 1)
+
+
+def _slot_type(value: Value) -> Type:
+    """What looks like a float is read as one; the few decimals that no float says go without a plan."""
+    its_type = type_of(value)
+    return Type.FLOAT if its_type is Type.DECIMAL else its_type
 
 
 def _ascend(lower: Bound, upper: Bound, plan: Plan) -> None:

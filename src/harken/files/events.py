@@ -24,6 +24,7 @@ EventId: TypeAlias = str | int
 CHUNK = 16_384
 """Events matched together: enough to keep kernels busy, few enough for their matches to fit in memory."""
 
+
 @dataclass(frozen=True, slots=True)
 class EventChunk:
     """Some events of a file: a table or dictionaries, the row (from 0) of each, and its line if it has one."""

@@ -78,9 +78,7 @@ class CsvFile:
         rows = range(first, first + count) if len(places) == count else [first + at for at in places]
         return CsvPart(table, rows, RecordLines(records, places), records.waits), count
 
-    def _decoded(
-        self, table: pa.Table, places: Sequence[int], records: Records
-    ) -> tuple[pa.Table, Sequence[int]]:
+    def _decoded(self, table: pa.Table, places: Sequence[int], records: Records) -> tuple[pa.Table, Sequence[int]]:
         """The table as text, without rows that are none."""
         try:
             return table.cast(pa.schema([(name, pa.string()) for name in self.names])), places

@@ -6,6 +6,7 @@ import re
 from datetime import date, datetime
 
 from harken.errors import ExpressionError
+from harken.model.numbers import INT_MAX, INT_MIN, MAX_DIGITS, Exact, real_constant
 from harken.model.values import Type, Value, checked_constant
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -27,13 +28,16 @@ def read_literal(kind: Type, literal: str) -> Value:
     return read_string(literal)
 
 
-def read_number(literal: str) -> int | float:
+def read_number(literal: str) -> int | float | Exact:
     """An int unless written with a point or an exponent."""
     if literal.strip("+-0123456789"):
-        return checked_constant(float(literal))  # type: ignore[return-value]
-    if len(literal) > _INT_DIGITS and len(literal.lstrip("+-").lstrip("0")) > _INT_DIGITS:
-        raise ExpressionError("the number does not fit a 64-bit integer")
-    return checked_constant(int(literal))  # type: ignore[return-value]
+        return real_constant(literal)
+    digits = literal.lstrip("+-").lstrip("0") if len(literal) > _INT_DIGITS else ""
+    number = int(literal) if len(digits) <= _INT_DIGITS else INT_MAX + 1
+    if not INT_MIN <= number <= INT_MAX:
+        said = f"as a decimal, write {literal}.0" if len(digits) <= MAX_DIGITS else None
+        raise ExpressionError("the number does not fit a 64-bit integer", suggestion=said)
+    return number
 
 
 def read_string(literal: str) -> str:

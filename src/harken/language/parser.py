@@ -247,8 +247,9 @@ class _TreeBuilder(Transformer[Token, Expression]):
         return parts[0], _made(parts[0], Box, *_coordinates(parts[1:]))
 
 
-def _coordinates(tokens: Parts) -> list[int | float]:
-    return [_made(token, read_number, token) for token in tokens]
+def _coordinates(tokens: Parts) -> list[float]:
+    """Coordinates are floats, whatever they are written with."""
+    return [float(_made(token, read_number, token)) for token in tokens]
 
 
 def _made(token: Lexeme, make: Callable[..., Made], *arguments: object) -> Made:

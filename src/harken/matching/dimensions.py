@@ -15,7 +15,8 @@ import pyarrow as pa
 from harken.matching.ordering import Held, Order
 from harken.matching.rows import listed, operand_columns, operands_of
 from harken.matching.saving import State
-from harken.model.values import INT_MAX, INT_MIN, EventValue, Kind, Value, compare
+from harken.model.numbers import equal_constant
+from harken.model.values import EventValue, Kind, Value
 from harken.normal.operators import constant_of, operand_of
 
 
@@ -80,7 +81,7 @@ class Dimension:
     def code_of(self, value: EventValue) -> int:
         """The code of a value of this kind: which constant it equals, or 0."""
         if isinstance(value, Decimal):
-            value = _as_constant(value)
+            value = equal_constant(value)
         return self.codes.get(value, 0)  # type: ignore[arg-type]  # decimals that equal no constant are no key
 
 
@@ -133,12 +134,3 @@ def _held_in(table: pa.Table, dimensions: int) -> list[list[Held]]:
             raise ValueError(f"a constant is {operand}")
         by_dimension[number].append((constant, integer, uses))
     return by_dimension
-
-
-def _as_constant(value: Decimal) -> int | float | Decimal:
-    """The int or float that equals a decimal, if one does."""
-    # Only then: 1e999999999 is a decimal too, and an int of as many digits.
-    if INT_MIN <= value <= INT_MAX and value == value.to_integral_value():
-        return int(value)
-    nearest = float(value)
-    return nearest if compare(value, nearest) == 0 else value

@@ -19,6 +19,7 @@ from harken.matching.ordering import Numbers
 from harken.matching.predicates import PredicateTable
 from harken.matching.reading import RowReader, presence_dimensions
 from harken.model.events import FlatEvent
+from harken.model.numbers import INT_MAX, INT_MIN, Exact
 from harken.model.values import Kind
 from harken.normal.operators import operand_of
 
@@ -187,7 +188,9 @@ class _Lookup:
     def __init__(self, dimension: Dimension) -> None:
         self.version = dimension.version
         pairs = [(_number_of(dimension, constant), code) for constant, code in dimension.codes.items()]
-        integers = sorted((int(number), code) for number, code in pairs if number == int(number))
+        # Whole numbers past 64 bits meet no integer of an event.
+        within = [(number, code) for number, code in pairs if INT_MIN <= number <= INT_MAX]
+        integers = sorted((int(number), code) for number, code in within if number == int(number))
         floats = sorted((float(number), code) for number, code in pairs if float(number) == number)
         self._integers = np.array([number for number, _ in integers], np.int64)
         self._integer_codes = np.array([code for _, code in integers], np.int32)
@@ -225,7 +228,7 @@ class _Lookup:
         return True
 
 
-def _number_of(dimension: Dimension, constant: object) -> int | float:
+def _number_of(dimension: Dimension, constant: object) -> int | float | Exact:
     if dimension.kind is Kind.NUMBER:
         return constant  # type: ignore[return-value]
     return operand_of(constant).integer  # type: ignore[arg-type]

@@ -115,7 +115,9 @@ class EventBatch:
         if not known:
             yield from ({} for _ in range(self._count))
             return
-        lists = [[each for chunk in map(Column, column.chunks) for each in chunk.values()] for column in known.values()]
+        lists = [
+            [each for chunk in map(Column, column.chunks) for each in chunk.values()] for column in known.values()
+        ]
         for name, values in zip(known, lists, strict=True):
             if count := sum(isinstance(value, Foreign) for value in values):
                 self.foreign[name] += count

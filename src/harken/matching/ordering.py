@@ -16,6 +16,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from harken.model.numbers import Exact, floor_of
 from harken.model.values import EventValue, Kind, Value, compare
 from harken.normal.operators import operand_of
 
@@ -48,6 +49,7 @@ class Order:
         self._sorted: list[Value] = []
         self._new: list[Value] = []
         self._arrays: tuple[Numbers | None, npt.NDArray[np.int64]] | None = None
+        self._never_met: npt.NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self._sorted)
@@ -151,11 +153,18 @@ class Order:
         comparable = values.astype(constants.dtype, copy=False)
         place = np.searchsorted(constants, comparable)
         at = np.minimum(place, len(constants) - 1)
-        labelled = np.where(place < len(constants), labels[at] - (constants[at] != comparable), labels[-1] + 1)
+        differs = constants[at] != comparable
+        if self._never_met is not None:
+            differs |= self._never_met[at]
+        labelled = np.where(place < len(constants), labels[at] - differs, labels[-1] + 1)
         return np.asarray(labelled, np.int64)
 
     def arrays(self) -> tuple[Numbers | None, npt.NDArray[np.int64]]:
-        """The constants as numbers, where all values of this kind compare with those exactly, and their labels."""
+        """The constants as numbers, where all values of this kind compare with those exactly, and their labels.
+
+        For a decimal that no float equals stands the float below it: what is more than the one is more than the
+        other, if it is a float or an int.
+        """
         if self._arrays is None:
             labels = np.array([self._labels[constant] for constant in self._sorted], np.int64)
             self._arrays = self._as_numbers(), labels
@@ -164,8 +173,14 @@ class Order:
     def _as_numbers(self) -> Numbers | None:
         if self._kind is Kind.NUMBER:
             # Strictly below 2^53 no int of an event can meet one of these by rounding.
-            exact = all(abs(number) < EXACT_IN_FLOAT for number in self._sorted)  # type: ignore[arg-type]
-            return np.array(self._sorted, np.float64) if exact else None
+            exact = all(abs(number) < EXACT_IN_FLOAT for number in self._sorted)  # type: ignore[arg-type,operator]
+            decimals = [isinstance(number, Exact) for number in self._sorted]
+            self._never_met = np.array(decimals, np.bool_) if any(decimals) else None
+            return np.array([_as_float(number) for number in self._sorted], np.float64) if exact else None
         if self._kind in INTEGER_KINDS:
             return np.array([operand_of(value).integer for value in self._sorted], np.int64)
         return None
+
+
+def _as_float(number: Value) -> float:
+    return floor_of(number) if isinstance(number, Exact) else number  # type: ignore[return-value]

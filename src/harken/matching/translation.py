@@ -15,10 +15,11 @@ from harken.matching.kernels.layout import Clauses
 from harken.matching.predicates import PredicateTable
 from harken.matching.rows import Row
 from harken.normal.compiled import NO_TYPE, TYPES
-from harken.normal.operators import OPERATORS, Operand
+from harken.normal.operators import OPERATORS, Operand, constant_of, operand_of
 
 _BOUNDS = frozenset({"<", "<=", ">", ">="})
-_FLOAT, _STRING, _INT = TYPES.index("float"), TYPES.index("string"), TYPES.index("int")
+_FLOAT, _STRING, _INT, _DECIMAL = (TYPES.index(name) for name in ("float", "string", "int", "decimal"))
+_NUMBERS = ("int", "float", "decimal")
 
 
 FEW = 8
@@ -53,7 +54,7 @@ def _row_of(fields: dict[str, Any]) -> Row:
     if kind is None:
         return name, operator, Operand()
     if operator == "is":
-        return name, operator, Operand("float" if kind == "int" else kind)
+        return name, operator, Operand("float" if kind in _NUMBERS else kind)
     if fields["shape"] is not None:
         return name, operator, Operand(kind, shape=tuple(fields["shape"]))
     if kind == "float":
@@ -63,7 +64,14 @@ def _row_of(fields: dict[str, Any]) -> Row:
         return name, operator, Operand("int", int(real)) if is_whole else Operand("float", real=real)
     if kind == "string":
         return name, operator, Operand("string", text=fields["text"])
+    if kind == "decimal":
+        return name, operator, _plainest(fields["text"])
     return name, operator, Operand(kind, fields["integer"])
+
+
+def _plainest(decimal: str) -> Operand:
+    """A decimal's operand, or that of the int or float which is the same constant."""
+    return operand_of(constant_of(Operand("decimal", text=decimal)))
 
 
 def _runs(rows: list[Row]) -> Iterator[list[Row]]:
@@ -108,6 +116,7 @@ class _Columns:
         self.attribute = flat.field("attribute").indices.to_numpy(zero_copy_only=False).astype(np.int64)
         self.operator = _recoded(flat.field("operator"), OPERATORS)
         self.type = _recoded(flat.field("type"), TYPES)
+        self._decimals: dict[int, Operand] = {}
         self.operand = self._operands()
 
     def _operands(self) -> npt.NDArray[np.int64]:
@@ -126,7 +135,18 @@ class _Columns:
             encoded = self.flat.field("text").dictionary_encode()
             codes = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
             operand[strings] = codes[strings]
+        decimals = np.flatnonzero((self.type == _DECIMAL) & (self.operator != OPERATORS.index("is")))
+        if len(decimals):
+            codes = self._read_decimals(decimals)
+            operand[decimals] = codes
         return np.asarray(operand, np.int64)
+
+    def _read_decimals(self, rows: npt.NDArray[np.int64]) -> list[int]:
+        """Read operands of decimals, of which there are few; a number for each distinct one."""
+        texts = self.flat.field("text").take(pa.array(rows)).to_pylist()
+        self._decimals = {at: _plainest(text) for at, text in zip(rows.tolist(), texts, strict=True)}
+        numbers: dict[Operand, int] = {}
+        return [numbers.setdefault(operand, len(numbers)) for operand in self._decimals.values()]
 
     def row(self, at: int) -> Row:
         """One predicate as the table of predicates knows it."""
@@ -135,7 +155,9 @@ class _Columns:
         if kind == NO_TYPE:
             return name, operator, Operand()
         if operator == "is":
-            return name, operator, Operand(TYPES[kind] if kind != _INT else "float")
+            return name, operator, Operand("float" if TYPES[kind] in _NUMBERS else TYPES[kind])
+        if kind == _DECIMAL:
+            return name, operator, self._decimals[at]
         shape = self.flat.field("shape")[at].as_py()
         return (
             name,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from harken.errors import SchemaError, closest
 from harken.model.foreign import FlatValue, Foreign
-from harken.model.values import EventValue, Type, Value, type_of
+from harken.model.values import NUMERIC_TYPES, EventValue, Type, Value, type_of
 
 
 class Schema(Mapping[str, Type]):
@@ -58,15 +58,22 @@ class Schema(Mapping[str, Type]):
     @staticmethod
     def _check(attribute: str, declared: Type, value: EventValue) -> None:
         found = type_of(value)
-        if found is declared or (declared is Type.FLOAT and found is Type.INT):
+        if found is declared or (declared is Type.FLOAT and found in NUMERIC_TYPES):
             return
         raise SchemaError.wrong_type(attribute, declared.value, found.value)
 
 
 def _type_named(attribute: str, declared: Type | str) -> Type:
-    if isinstance(declared, Type):
+    if isinstance(declared, Type) and declared is not Type.DECIMAL:
         return declared
-    names = [each.value for each in Type]
+    names = [each.value for each in Type if each is not Type.DECIMAL]
+    if declared in (Type.DECIMAL, Type.DECIMAL.value):
+        raise SchemaError(
+            f"attribute {attribute!r} is declared decimal, which is none of {', '.join(names)}",
+            attribute=str(attribute),
+            found=Type.DECIMAL.value,
+            suggestion="write float: it takes decimals and compares them exactly",
+        )
     if not isinstance(declared, str) or declared.lower() not in names:
         near = closest(declared, names) if isinstance(declared, str) else None
         raise SchemaError(

@@ -1,7 +1,7 @@
 """Typed values, and the one place that says how two of them compare.
 
-A **type** is what a schema declares (`int`, `float`, ...). A **kind** is what comparison looks at: int and
-float are one kind, number, because `5 = 5.0`. Values of different kinds never compare: the answer is
+A **type** is what a constant is of (`int`, `float`, ...). A **kind** is what comparison looks at: int, float and
+decimal are one kind, number, because `5 = 5.0`. Values of different kinds never compare: the answer is
 unknown, as for a missing value.
 """
 
@@ -15,8 +15,9 @@ from decimal import Decimal
 from typing import Any, NoReturn, TypeAlias
 
 from harken.errors import ValueOutOfRangeError, ValueTypeError
-
-INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+from harken.model.numbers import INT_MAX as INT_MAX
+from harken.model.numbers import INT_MIN as INT_MIN
+from harken.model.numbers import Exact, decimal_constant, reading
 
 
 class Kind(enum.Enum):
@@ -43,7 +44,10 @@ SPATIAL_KINDS = frozenset({Kind.POINT, Kind.BOX})
 
 
 class Type(enum.Enum):
-    """What a schema can declare an attribute to be."""
+    """What constants are of, and what a schema can declare an attribute to be.
+
+    It can declare all but decimal: decimals count as float there.
+    """
 
     INT = "int"
     FLOAT = "float"
@@ -53,11 +57,15 @@ class Type(enum.Enum):
     TIMESTAMP = "timestamp"
     POINT = "point"
     BOX = "box"
+    DECIMAL = "decimal"
 
     @property
     def kind(self) -> Kind:
         """The kind under which values of this type compare."""
-        return Kind.NUMBER if self in (Type.INT, Type.FLOAT) else Kind(self.value)
+        return Kind.NUMBER if self in NUMERIC_TYPES else Kind(self.value)
+
+
+NUMERIC_TYPES = frozenset({Type.INT, Type.FLOAT, Type.DECIMAL})
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -103,7 +111,7 @@ class Box:
         return self.min_x, self.min_y, self.max_x, self.max_y
 
 
-Value: TypeAlias = int | float | str | bool | date | datetime | Point | Box
+Value: TypeAlias = int | float | Exact | str | bool | date | datetime | Point | Box
 """A constant of an expression."""
 
 EventValue: TypeAlias = Value | Decimal
@@ -114,6 +122,7 @@ _KIND_OF_CLASS: dict[type, Kind] = {
     int: Kind.NUMBER,
     float: Kind.NUMBER,
     Decimal: Kind.NUMBER,
+    Exact: Kind.NUMBER,
     str: Kind.STRING,
     datetime: Kind.TIMESTAMP,
     date: Kind.DATE,
@@ -133,25 +142,27 @@ def kind_of_class(its_class: type) -> Kind:
 
 
 def type_of(value: EventValue) -> Type:
-    """The type a schema would declare for this value."""
+    """The type of a value."""
     kind = kind_of(value)
     if kind is Kind.NUMBER:
-        return Type.INT if isinstance(value, int) else Type.FLOAT
+        return Type.INT if isinstance(value, int) else Type.DECIMAL if isinstance(value, Decimal) else Type.FLOAT
     return Type(kind.value)
 
 
 def checked_constant(value: object) -> Value:
     """The value as a constant of an expression may hold it, or a clear error.
 
-    Constants are finite; a decimal is taken only if a 64-bit int or float says exactly the same.
+    Constants are finite. A decimal becomes the 64-bit int or float that says exactly the same, if one does.
     """
     # Nearly all constants are plain; every one comes through here, when read and when a predicate is made.
     if (type(value) is str and value.isascii()) or (type(value) is int and INT_MIN <= value <= INT_MAX):
         return value
+    if type(value) is Exact:  # as it was read: asked again, it could become an int
+        return value
     checked = checked_value(value)
     if isinstance(checked, float) and math.isinf(checked):
         raise ValueOutOfRangeError("a constant must be finite", suggestion="leave out the bound instead")
-    return _decimal_constant(checked) if isinstance(checked, Decimal) else checked
+    return decimal_constant(checked) if isinstance(checked, Decimal) else checked
 
 
 def checked_value(value: object) -> EventValue:
@@ -189,26 +200,10 @@ def compare(left: EventValue, right: EventValue) -> int:
     float's shortest decimal form, so that the decimal 1.10 equals the constant written 1.10.
     """
     if isinstance(left, Decimal) or isinstance(right, Decimal):
-        left, right = _decimal(left), _decimal(right)
+        left, right = reading(left), reading(right)  # type: ignore[assignment]  # numbers stay numbers
     if left == right:
         return 0
     return -1 if left < right else 1  # type: ignore[operator]
-
-
-def _decimal(number: EventValue) -> EventValue:
-    # Whole floats are taken at their exact value: beyond 2^53 a shortest form may round past an int.
-    if isinstance(number, float) and math.isfinite(number) and not number.is_integer():
-        return Decimal(repr(number))
-    return number
-
-
-def _decimal_constant(value: Decimal) -> int | float:
-    if value == value.to_integral_value() and INT_MIN <= value <= INT_MAX:
-        return int(value)
-    nearest = float(value)
-    if math.isfinite(nearest) and compare(value, nearest) == 0:
-        return nearest
-    raise ValueOutOfRangeError(f"no 64-bit number is exactly {value}")
 
 
 def _checked_int(value: int) -> int:

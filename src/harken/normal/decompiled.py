@@ -9,7 +9,7 @@ from harken.model.expressions import Expression
 from harken.normal.operators import OPERATORS, Operand, expression_of
 
 _WITHOUT_OPERAND = ("is", "is null", "is not null")
-_COLUMN = {"float": "real", "string": "text", "point": "shape", "box": "shape"}
+_COLUMN = {"float": "real", "string": "text", "decimal": "text", "point": "shape", "box": "shape"}
 
 
 def expressions_of(table: pa.Table) -> list[Expression]:

@@ -26,6 +26,7 @@ from harken.model.expressions import (
     SpatialOperator,
     TextMatch,
 )
+from harken.model.numbers import Exact, read_decimal
 from harken.model.text import TextOperator
 from harken.model.values import Box, Kind, Point, Type, Value
 from harken.normal.constraints import Absent, Constraint, OneOf, Present, Region, Span, Test
@@ -118,6 +119,8 @@ def operand_of(source: OperandSource) -> Operand:
             return Operand("int", source)
         case float():
             return Operand("float", 0, source)
+        case Exact():
+            return Operand("decimal", text=str(source))
         case str():
             return Operand("string", 0, 0.0, source)
         case datetime():
@@ -152,6 +155,8 @@ def constant_of(operand: Operand) -> Value | None:
             return integer
         case Operand(type="float", real=real):
             return real
+        case Operand(type="decimal", text=str(text)):
+            return read_decimal(text)
         case Operand(type="bool", integer=integer):
             return bool(integer)
         case Operand(type="date", integer=integer):

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from harken.errors import ExpressionError, HarkenError, SubscriptionError
 from harken.model.limits import Limits
+from harken.model.numbers import read_decimal
 from harken.model.subscriptions import checked_id
 from harken.model.text import TextOperator, check_pattern
 from harken.normal.compiled import OPERATOR_CODE, TYPE_CODE
@@ -22,7 +23,9 @@ _WITHOUT_OPERAND = [OPERATOR_CODE[name] for name in ("is null", "is not null", "
 _LOOKING = [OPERATOR_CODE[name] for name in OPERATORS[OPERATOR_CODE["is not null"] + 1 :]]
 _SPATIAL_ONLY = [code for code in _LOOKING if OPERATORS[code].removeprefix("not ") in ("overlaps", "within")]
 _SPATIAL = [*_SPATIAL_ONLY, OPERATOR_CODE["contains"], OPERATOR_CODE["not contains"]]
-_POINT, _BOX, _STRING, _FLOAT = (TYPE_CODE[name] for name in ("point", "box", "string", "float"))
+_POINT, _BOX, _STRING, _FLOAT, _DECIMAL = (
+    TYPE_CODE[name] for name in ("point", "box", "string", "float", "decimal")
+)
 
 _CLOSER_LOOK, _NO_OPERAND, _INTEGER, _REAL, _TEXT = range(5)
 _OPERAND = {"int": _INTEGER, "bool": _INTEGER, "float": _REAL, "string": _TEXT}
@@ -147,7 +150,12 @@ def _predicate_faults(predicates: pa.StructArray, limits: Limits) -> list[tuple[
     lengths = pc.utf8_length(predicates.field("text")).fill_null(0).to_numpy(zero_copy_only=False)
     too_long = np.isin(operator, _LOOKING) & (lengths > limits.max_pattern)
     faults.append((too_long, f"a pattern is longer than the {limits.max_pattern:,} that max_pattern allows"))
-    return [*faults, *_pattern_faults(predicates, operator), *_shape_faults(predicates, kind)]
+    return [
+        *faults,
+        *_decimal_faults(predicates, needs_operand & (kind == _DECIMAL)),
+        *_pattern_faults(predicates, operator),
+        *_shape_faults(predicates, kind),
+    ]
 
 
 def _codes(names: pa.DictionaryArray, known: dict[str, int]) -> npt.NDArray[np.int64]:
@@ -169,7 +177,7 @@ def _lacks_operand(predicates: pa.StructArray, kind: npt.NDArray[np.int64]) -> M
     for name, codes in {
         "integer": [TYPE_CODE[each] for each in ("int", "bool", "date", "timestamp")],
         "real": [_FLOAT],
-        "text": [_STRING],
+        "text": [_STRING, _DECIMAL],
         "shape": [_POINT, _BOX],
     }.items():
         of_type = np.isin(kind, codes)
@@ -186,6 +194,19 @@ def _outside_calendar(predicates: pa.StructArray, kind: npt.NDArray[np.int64]) -
             integer = predicates.field("integer").fill_null(0).to_numpy(zero_copy_only=False)[of_type]
             outside[of_type] = (integer < first) | (integer > last)
     return outside
+
+
+def _decimal_faults(predicates: pa.StructArray, asked: Mask) -> list[tuple[Mask, str]]:
+    """Decimals are written out, and few: each is read."""
+    faults = []
+    for at in np.flatnonzero(asked).tolist():
+        text = predicates.field("text")[at].as_py()
+        try:
+            if text is not None:
+                read_decimal(text)
+        except ExpressionError as error:
+            faults.append((np.arange(len(asked)) == at, str(error)))
+    return faults
 
 
 def _pattern_faults(predicates: pa.StructArray, operator: npt.NDArray[np.int64]) -> list[tuple[Mask, str]]:

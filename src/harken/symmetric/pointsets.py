@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from harken.errors import ConstraintError
 from harken.model.evaluation import lies
 from harken.model.expressions import Spatial, SpatialOperator
+from harken.model.numbers import Exact
 from harken.model.values import SPATIAL_KINDS, Box, Kind, Point, Type, Value
 from harken.normal.constraints import Absent, Constraint, OneOf, Present, Region, Span, Test
 
@@ -95,10 +96,12 @@ def point_set(attribute: str, constraint: Constraint, declared: Type | None = No
         case OneOf(kind=kind, values=values) if kind in SPATIAL_KINDS:
             return Shapes(kind, values)  # type: ignore[arg-type]  # of a spatial kind, as just seen
         case OneOf(kind=kind, values=values):
+            _check_digits(attribute, *values)
             return _intervals(kind, [Interval.point(value) for value in values], declared)
         case Span(tests=tests) if tests:
             raise ConstraintError.pattern(attribute)
         case Span(kind=kind):
+            _check_digits(attribute, constraint.low, constraint.high, *constraint.excluded)
             return _intervals(kind, _pieces(constraint), declared)
         case Region():
             return _lying(attribute, constraint)
@@ -128,6 +131,13 @@ def meet(one: PointSet, other: PointSet) -> bool:
 # ---------------------------------------------------------------- intervals
 
 
+def _check_digits(attribute: str, *values: Value | None) -> None:
+    """Not every store has room for decimals that are no 64-bit number, so none takes them."""
+    for value in values:
+        if isinstance(value, Exact):
+            raise ConstraintError.digits(attribute, value)
+
+
 def _pieces(span: Span) -> list[Interval]:
     """A span without its excluded values."""
     pieces, low, low_closed = [], span.low, span.low_closed
@@ -155,9 +165,9 @@ def _canonical(kind: Kind, piece: Interval, declared: Type | None) -> Interval |
     low, high, high_closed = piece.low, piece.high, piece.high_closed
     try:
         if low is not None and not piece.low_closed:
-            low = low + step  # type: ignore[operator]  # a step of its kind
+            low = low + step  # type: ignore[operator,assignment]  # a step of its kind
         if high is not None and not high_closed and kind is not Kind.STRING:
-            high, high_closed = high - step, True  # type: ignore[operator]
+            high, high_closed = high - step, True  # type: ignore[operator,assignment]
     except OverflowError:  # nothing comes after the last day
         return None
     return Interval(low, low is not None, high, high_closed)

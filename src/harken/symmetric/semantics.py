@@ -12,10 +12,11 @@ from decimal import Decimal
 from typing import Literal, TypeAlias, get_args
 
 from harken.compiler import read_expression
-from harken.errors import EventError
+from harken.errors import ConstraintError, EventError, ExpressionError
 from harken.model.events import flatten
 from harken.model.expressions import Expression
 from harken.model.limits import DEFAULT_LIMITS, Limits
+from harken.model.numbers import Exact, decimal_constant
 from harken.model.schema import Schema
 from harken.model.values import Box as BoxValue
 from harken.model.values import EventValue, Point, kind_of
@@ -77,7 +78,7 @@ def event_of(event: Mapping[str, object], schema: Schema | None = None) -> Boxes
     if schema is not None:
         for name, value in values.items():
             schema.check_value(name, value)
-    return Boxes(({name: _single(value) for name, value in values.items()},))
+    return Boxes(({name: _single(name, value) for name, value in values.items()},))
 
 
 def matches(publication: Boxes, subscription: Boxes, covers: Covers = "publication") -> bool:
@@ -91,15 +92,28 @@ def boxes_match(publication: Box, subscription: Box, covers: Covers) -> bool:
     return all(name in other and meet(points, other[name]) for name, points in deciding.items())
 
 
-def _single(value: EventValue) -> PointSet:
+def _single(name: str, value: EventValue) -> PointSet:
     if isinstance(value, Decimal):
-        raise EventError(f"a publication has no decimals, found {value}", suggestion="write it as a float")
+        value = _number(name, value)
     kind = kind_of(value)
     return (
         Shapes(kind, (value,))
         if isinstance(value, Point | BoxValue)
         else Intervals(kind, (Interval.point(value),))
     )
+
+
+def _number(name: str, value: Decimal) -> float:
+    """The int or float that a decimal is."""
+    try:
+        number = decimal_constant(value)
+    except ExpressionError as error:
+        said = f"attribute {name!r}: {error.message}"
+        raise EventError(said, attribute=name, suggestion=error.suggestion) from None
+    if isinstance(number, Exact):
+        refused = ConstraintError.digits(name, number)
+        raise EventError(refused.message, attribute=name, suggestion=refused.suggestion)
+    return number
 
 
 def _is_single(points: PointSet) -> bool:
