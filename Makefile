@@ -9,8 +9,9 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+CHECKED := .checked-kernels
 
-.PHONY: demo test check lock clean
+.PHONY: demo test test-bounds check lock clean
 
 demo: $(READY)
 	@$(BIN)/harken demo
@@ -18,6 +19,11 @@ demo: $(READY)
 test: $(READY)
 	$(BIN)/pytest -n 2 --dist worksteal
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 --dist worksteal -m kernel
+
+# Every index of every kernel is checked. Kernels compiled so are kept apart from the others.
+test-bounds: $(READY)
+	rm -rf $(CHECKED)
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/$(CHECKED) $(BIN)/pytest -n 2 --dist worksteal -m kernel
 
 check: $(READY)
 	$(BIN)/ruff check src tests

@@ -10,9 +10,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from harken.spark.lifetime import temporary_session
+from tests.bounds import IS_CHECKED, refuse_negative_indices
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+if IS_CHECKED:
+    refuse_negative_indices()  # before any kernel is compiled
 
 settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("local"), derandomize=True, print_blob=True)

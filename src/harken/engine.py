@@ -34,6 +34,7 @@ from harken.model.subscriptions import ALWAYS, Subscription, SubscriptionId, Val
 from harken.model.values import Type
 from harken.persistence import SavedEngine
 
+
 OnError: TypeAlias = Literal["raise", "collect"]
 
 

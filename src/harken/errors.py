@@ -280,6 +280,16 @@ class EmptyFileError(InputFileError):
     """A file with nothing in it, where at least a header was expected."""
 
 
+class CapacityError(HarkenError, OverflowError):
+    """More of something than an index can number: `what`, how much was `wanted`, and the `limit`."""
+
+    def __init__(self, what: str, wanted: int, limit: int, *, suggestion: str | None = None) -> None:
+        super().__init__(f"{wanted:,} {what}, but an index can number {limit:,}", suggestion=suggestion)
+        self.what = what
+        self.wanted = wanted
+        self.limit = limit
+
+
 class IndexFormatError(HarkenError, ValueError):
     """A saved engine that is damaged, incomplete or written by an incompatible version."""
 

@@ -270,7 +270,9 @@ def test_no_subscription_changes_what_others_match_or_whether_an_event_is_taken(
         engine = engine_of(name, *mine)
         assert pairs(engine.match_batch(happened)) == wanted, name
         engine.subscribe_many(enumerate(theirs, 1_000))
-        found = [(row, id) for row, event in enumerate(happened) for id in sorted(engine.match(event)) if id < 1_000]
+        found = [
+            (row, id) for row, event in enumerate(happened) for id in sorted(engine.match(event)) if id < 1_000
+        ]
         assert found == wanted, name
         assert [pair for pair in pairs(engine.match_batch(happened)) if pair[1] < 1_000] == wanted, name
 

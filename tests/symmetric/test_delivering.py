@@ -31,7 +31,11 @@ def auction(request, tmp_path):
     """An auction with changes to be told."""
     backend = None
     if request.param != "memory":
-        url = f"sqlite:///{tmp_path}/auction.db" if request.param == "sqlite" else request.getfixturevalue("postgres")
+        url = (
+            f"sqlite:///{tmp_path}/auction.db"
+            if request.param == "sqlite"
+            else request.getfixturevalue("postgres")
+        )
         backend = Backend(request.param, url)
         backend.empty()
     options = {} if backend is None else {"url": backend.url, "schema_name": backend.schema}

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from harken.compiler.columns import offsets_of
 from harken.compiler.plans import Bound, Plan
 from harken.compiler.scanning import INT, STRING, Scan
 from harken.jit import kernel
@@ -98,7 +99,7 @@ def _fixed(bound: Bound) -> int:
 
 
 def _first(counts: list[int]) -> npt.NDArray[np.int32]:
-    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    return offsets_of(np.array(counts, np.int64))
 
 
 @kernel

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,11 +15,12 @@ from harken.compiler.plans import Plan, PlanCache, plan_for
 from harken.compiler.scanning import FLOAT, Scan, same_shape, scan
 from harken.errors import ExpressionError
 from harken.language.literals import read_literal
+from harken.model import capacity
 from harken.model.limits import Limits
 from harken.model.numbers import SHORT, SHORTEST_TINY, TINY, real_constant
 from harken.model.schema import Schema
 from harken.model.values import Type
-from harken.normal.compiled import NO_TYPE, PredicateColumns
+from harken.normal.compiled import IN_PARTS, NO_TYPE, PredicateColumns
 from harken.normal.operators import operand_of
 
 SMALLEST_GROUP = 4
@@ -229,8 +229,7 @@ def _decode_moments(
 
 
 def _strings(decoded: Decoded) -> pa.Array:
-    if decoded.text_offsets[-1] > math.pow(2, 31) - 1:
-        raise OverflowError("a chunk of texts holds more than 2 GiB of strings")
+    capacity.check("bytes of strings in one chunk", int(decoded.text_offsets[-1]), capacity.OFFSETS, IN_PARTS)
     offsets = pa.py_buffer(decoded.text_offsets.astype(np.int32))
     return pa.StringArray.from_buffers(len(decoded.text_offsets) - 1, offsets, pa.py_buffer(decoded.text))
 

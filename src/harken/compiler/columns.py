@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from harken.normal.compiled import PredicateColumns
+from harken.model import capacity
+from harken.normal.compiled import IN_PARTS, PredicateColumns
 
 
 @dataclass(slots=True)
@@ -19,8 +20,11 @@ class ClauseColumns:
     predicates: PredicateColumns
 
 
-def offsets_of(counts: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+def offsets_of(counts: npt.NDArray[np.int32] | npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
     """Where each of consecutive runs begins, and where the last one ends."""
+    capacity.check(
+        "predicates or clauses in one chunk", int(counts.sum(dtype=np.int64)), capacity.OFFSETS, IN_PARTS
+    )
     offsets = np.zeros(len(counts) + 1, np.int32)
     np.cumsum(counts, out=offsets[1:])
     return offsets

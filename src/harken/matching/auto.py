@@ -40,10 +40,11 @@ class AutoMatcher:
         return "dynamic" if self._few is None else "reference"
 
     def prepare(self, incoming: Incoming) -> None:
-        """As the algorithm in use does, or as an index if it may come to that."""
-        _ = incoming.compiled
-        if self._few is None or len(self._slots) + incoming.compiled.num_rows - incoming.leaving > self._small:
-            _new_index()
+        """As the algorithm does that will be in use."""
+        if self._few is None:
+            self._matcher.prepare(incoming)
+        elif len(self._slots) + incoming.compiled.num_rows - incoming.leaving > self._small:
+            _new_index().prepare(incoming)
         else:
             self._few.prepare(incoming)
 

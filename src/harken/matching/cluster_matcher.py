@@ -114,6 +114,9 @@ class ClusterMatcher(EncodedMatcher):
     def _have_slots(self, count: int) -> None:
         self._store.block_of.grow_to(count)
 
+    def _check_clauses(self, clauses: int, predicates: int) -> None:
+        self._store.check_room(clauses, predicates)
+
     def _enter(self, clauses: Clauses) -> None:
         predicates, rebanded = self._predicates, self._predicates.reband()
         self._store.make_room(len(predicates), len(predicates.dimensions), len(predicates.bands) * CELLS)

@@ -38,6 +38,7 @@ from harken.matching.kernels.placing import (
     take_out,
 )
 from harken.matching.saving import State
+from harken.model import capacity
 
 SMALLEST = 1_024 * LINE
 
@@ -185,6 +186,16 @@ class ClusterStore:
         self._widen(PRESENCE_TABLE, dimensions)
         self._widen(RANGE_TABLE, cells)
 
+    def check_room(self, clauses: int, predicates: int) -> None:
+        """CapacityError if there is no number for so many more clauses, or for where they would be."""
+        spare, known = self._spare, int(self._population.values.sum())
+        capacity.check("clauses", known + clauses, capacity.CLAUSES)
+        # A clause may come to be shared with one before, which takes a number and two owners.
+        owners = max(int(spare[END_SHARED]) + clauses, int(spare[END_NODE]) + 2 * clauses)
+        capacity.check("owners of clauses", owners, capacity.CLAUSES)
+        lines = int(self.free[0]) + (predicates + clauses) // LINE
+        capacity.check("cache lines of clusters", lines, capacity.LINES)
+
     def place(self, predicates: Predicates, chances: Chances, clauses: Clauses) -> None:
         """Put clauses under their best access paths. Linear in their number."""
         residual = np.zeros(int(np.diff(clauses.first).max(initial=0)) + 1, np.int64)
@@ -288,7 +299,9 @@ class ClusterStore:
             larger_nodes[:nodes] = self._nodes[:nodes]
             self._nodes = larger_nodes
             return
-        larger = np.zeros(len(self.words) + max(SMALLEST, len(self.words) // 2), np.uint32)
+        capacity.check("cache lines of clusters", len(self.words) // LINE + 1, capacity.LINES)
+        room = min(len(self.words) + max(SMALLEST, len(self.words) // 2), capacity.LINES * LINE)
+        larger = np.zeros(room, np.uint32)
         larger[: len(self.words)] = self.words
         self.words = larger
 

@@ -85,7 +85,10 @@ class Matcher(Protocol):
     """A matching algorithm. Unless its own documentation says more, calls must not run at the same time."""
 
     def prepare(self, incoming: Incoming) -> None:
-        """Have read what `add` will want of subscriptions. Changes nothing; others may match meanwhile."""
+        """Have read what `add` will want of subscriptions; CapacityError if they are more than can be numbered.
+
+        Changes nothing; others may match meanwhile.
+        """
 
     def add(self, slots: Slots, incoming: Incoming) -> None:
         """Take in subscriptions under slots that are not in use."""

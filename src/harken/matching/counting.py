@@ -36,6 +36,7 @@ from harken.matching.kernels.counting import (
 from harken.matching.kernels.layout import UNKNOWN, Clauses, Events, Predicates
 from harken.matching.saving import Arrays, State
 from harken.matching.workspace import Workspace
+from harken.model import capacity
 from harken.model.events import FlatEvent
 
 SPARE = 8
@@ -106,6 +107,9 @@ class CountingMatcher(EncodedMatcher):
 
     def _have_slots(self, count: int) -> None:
         self._contents.have_slots(count)
+
+    def _check_clauses(self, clauses: int, predicates: int) -> None:
+        self._contents.check_room(clauses, predicates)
 
     def _enter(self, clauses: Clauses) -> None:
         coming = np.bincount(clauses.words + 1, minlength=len(self._predicates) + 1)
@@ -304,6 +308,13 @@ class ClauseContents:
     def have_slots(self, count: int) -> None:
         """Have a place for every slot below this one."""
         self._head.grow_to(count)
+
+    def check_room(self, clauses: int, predicates: int) -> None:
+        """CapacityError if there is no number for so many more clauses, or for where their predicates are."""
+        capacity.check("clauses", int(self._spare[END]) + clauses, capacity.CLAUSES)
+        # A clause that asks nothing has a word all the same.
+        words = int(self._spare[END_WORD]) + predicates + clauses
+        capacity.check("predicates of all clauses together", words, capacity.WORDS)
 
     def make_room(self, clauses: Clauses) -> None:
         """Have room for new clauses."""

@@ -47,8 +47,16 @@ class EncodedMatcher(ABC):
         self._seen_lock = threading.Lock()
 
     def prepare(self, incoming: Incoming) -> None:
-        """Have the compiled form."""
-        _ = incoming.compiled
+        """Have the compiled form; CapacityError if it might not be numbered, though none of it were known yet."""
+        clauses, predicates, names = 0, 0, set[str]()
+        for chunk in incoming.compiled.column("clauses").chunks:
+            first, last = (chunk.offsets[at].as_py() for at in (0, -1))
+            inner = chunk.values
+            clauses += last - first
+            predicates += inner.offsets[last].as_py() - inner.offsets[first].as_py()
+            names.update(inner.values.field("attribute").dictionary.to_pylist())
+        self._predicates.check_room(predicates, len(names))
+        self._check_clauses(clauses, predicates)
 
     def add(self, slots: Slots, incoming: Incoming) -> None:
         """Translate and enter. Linear in the number of predicates."""
@@ -193,6 +201,10 @@ class EncodedMatcher(ABC):
     @abstractmethod
     def _have_slots(self, count: int) -> None:
         """Have a place for every slot below this one."""
+
+    @abstractmethod
+    def _check_clauses(self, clauses: int, predicates: int) -> None:
+        """CapacityError if there is no number for so many more clauses, of so many predicates together."""
 
     @abstractmethod
     def _enter(self, clauses: Clauses) -> None:

@@ -20,6 +20,7 @@ import pyarrow as pa
 from harken.errors import DuplicateSubscriptionError, SubscriptionError, UnknownSubscriptionError
 from harken.matching.contract import Slots
 from harken.matching.saving import State
+from harken.model import capacity
 from harken.model.subscriptions import SubscriptionId
 from harken.model.values import INT_MAX, INT_MIN
 
@@ -154,7 +155,11 @@ class Identities:
         return _distinct(self._slots_of_all(batch_of(ids)))
 
     def exchange(self, leaving: Slots = NO_SLOTS, ids: pa.Array = NO_IDS) -> Exchange:
-        """What it takes that distinct slots in use go, and new ids get others. Changes nothing yet."""
+        """What it takes that distinct slots in use go, and new ids get others. Changes nothing yet.
+
+        CapacityError if there are not slots enough for both.
+        """
+        capacity.check("subscriptions", len(self) + len(ids), capacity.SLOTS)
         still = max(0, len(self._free) - len(ids))
         reused = len(self._free) - still
         coming = np.arange(self._slots - reused, self._slots - reused + len(ids))

@@ -27,6 +27,9 @@ INTEGER_KINDS = (Kind.BOOL, Kind.DATE, Kind.TIMESTAMP)
 SPACING = 1 << 20
 """Between neighbours at first."""
 
+FARTHEST = 1 << 61
+"""How far from zero labels go before all are given anew: bounds lie beyond (kernels/layout.py)."""
+
 Numbers: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.int32] | npt.NDArray[np.float64]
 """Values of a column as the machine has them."""
 
@@ -119,6 +122,8 @@ class Order:
             if above - below < 4:
                 return False
             label = (below + above) // 2
+        if abs(label) > FARTHEST:
+            return False
         insort(self._sorted, constant)
         self._labels[constant] = label
         return True

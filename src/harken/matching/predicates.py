@@ -33,6 +33,7 @@ from harken.matching.members import Members
 from harken.matching.mentions import Mentions
 from harken.matching.rows import Row, predicate_table, predicates_of
 from harken.matching.saving import Arrays, State
+from harken.model import capacity
 from harken.model.evaluation import holds
 from harken.model.expressions import Expression, Not, Predicate
 from harken.model.values import SPATIAL_KINDS, EventValue, Kind, Type, Value
@@ -99,6 +100,13 @@ class PredicateTable:
         """Bytes taken by the arrays."""
         arrays = (self._operator, self._dimension, self._low, self._high, self._initial, self._cell, self._uses)
         return sum(each.nbytes for each in (*arrays, self._equal)) + self._members.nbytes
+
+    def check_room(self, more: int, attributes: int) -> None:
+        """CapacityError if so many more predicates on so many attributes, all of them new, had no numbers."""
+        known = len(self) + len(self._members.next)
+        capacity.check("distinct predicates and members of sets", known + more, capacity.PREDICATES)
+        dimensions = len(self.dimensions) + attributes * (len(Kind) + 1)
+        capacity.check("attributes and kinds", dimensions, capacity.DIMENSIONS)
 
     def intern(self, rows: tuple[Row, ...]) -> int:
         """The number of a predicate. New ones are added unused."""

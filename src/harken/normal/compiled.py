@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from harken.errors import SubscriptionError
+from harken.model import capacity
 from harken.model.subscriptions import ALWAYS, SubscriptionId, Validity
 from harken.model.values import Type
 from harken.normal.form import NormalForm
@@ -24,6 +25,7 @@ TYPES: tuple[str, ...] = tuple(each.value for each in Type)
 TYPE_CODE = {name: code for code, name in enumerate(TYPES)}
 OPERATOR_CODE = {name: code for code, name in enumerate(OPERATORS)}
 NO_TYPE = -1
+IN_PARTS = "subscribe in several parts"
 
 _INTEGER_TYPES = [TYPE_CODE[name] for name in ("int", "bool", "date", "timestamp")]
 
@@ -174,7 +176,7 @@ class CompiledBuilder:
         """The compiled table of all that was added."""
         return assemble(
             id_array(self._ids),
-            np.asarray(self._clause_ends, np.int32),
+            _offsets(self._clause_ends),
             self._predicates.offsets(),
             self._predicates.columns(),
             owners=pa.array(self._owners, pa.string()),
@@ -222,7 +224,7 @@ class PredicateRows:
 
     def offsets(self) -> npt.NDArray[np.int32]:
         """Where each clause's predicates begin, and where the last one's end."""
-        return np.asarray(self.clause_ends, np.int32)
+        return _offsets(self.clause_ends)
 
     def columns(self) -> PredicateColumns:
         """The predicates columnwise."""
@@ -236,6 +238,12 @@ class PredicateRows:
             pa.array(self.text, pa.string()),
             pa.array(self.shape, PREDICATE.field("shape").type),
         )
+
+
+def _offsets(ends: list[int]) -> npt.NDArray[np.int32]:
+    """Where each of consecutive runs begins, and where the last one ends, as Arrow counts."""
+    capacity.check("predicates or clauses in one table", ends[-1], capacity.OFFSETS, IN_PARTS)
+    return np.asarray(ends, np.int32)
 
 
 def is_compiled(table: pa.Table) -> bool:

@@ -118,10 +118,12 @@ def range_places(
     """Collect the cells of the range table that an event opens and in which clauses stand; where they end."""
     for number in range(len(predicates.banded)):
         dimension = predicates.banded[number]
-        if events.code[event, dimension] == MISSING:
+        column = events.label_column[dimension]
+        # Bands outlive the order predicates they were cut for: without any, no clause stands there, and no label.
+        if column < 0 or events.code[event, dimension] == MISSING:
             continue
         cells = base + number * CELLS
-        band = band_of(predicates, number, events.label[event, events.label_column[dimension]])
+        band = band_of(predicates, number, events.label[event, column])
         for place in range(cells + band, cells + BANDS):
             places[into] = place
             into += directory[place] != 0

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harken.symmetric.memory.constants import check_constants
 from harken.symmetric.memory.forms import FIRST_OF_SHAPES, Form
 from harken.symmetric.memory.orders import Floats, Numbers, Order, Places, Texts
 from harken.symmetric.memory.predicates import Predicates
@@ -44,6 +45,7 @@ def coded(predicates: Predicates, form: Form, second: bool, low: Side, high: Sid
     apart = bounded[1] & (low.source != high.source) if form < FIRST_OF_SHAPES else bounded[1]
     sides = (Side(low.source[bounded[0]], 1), Side(high.source[apart], -1))
     order, ranks = _ranked(predicates, form, second, sides)
+    check_constants(len(order))
     codes = []
     for side, mask, rank in zip((low, high), (bounded[0], apart), ranks, strict=True):
         code = np.full(len(side.source), 0 if side.step > 0 else 2 * len(order), np.int32)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from harken.model import capacity
 from harken.symmetric.memory.orders import Floats, Mask, Numbers, Order, Places, Texts
 
 _NO_TEXTS = pa.array([], pa.large_string())
@@ -30,6 +31,7 @@ class Constants:
     @classmethod
     def of(cls, orders: Sequence[Order]) -> Constants:
         """Those of axes, given one by one."""
+        check_constants(sum(map(len, orders)))
         numbers = [order for order in orders if isinstance(order, Numbers)]
         return cls(
             np.array([len(order) for order in orders], np.int64),
@@ -72,6 +74,11 @@ class Constants:
         )
 
 
+def check_constants(count: int) -> None:
+    """CapacityError if there are no codes for so many: each has two."""
+    capacity.check("constants of one segment", count, capacity.CONSTANTS)
+
+
 def join_constants(several: Sequence[Constants], axes: Sequence[Places]) -> tuple[Constants, list[Places]]:
     """All constants of several, and the ranks that those of each have on their axes then.
 
@@ -88,6 +95,7 @@ def join_constants(several: Sequence[Constants], axes: Sequence[Places]) -> tupl
     keys, rests, number_axis, ranks[~of_text] = _joined_numbers(several, axis[~of_text])
     texts, text_axis, ranks[of_text] = _joined_texts(several, axis[of_text])
     counts = np.bincount(number_axis, minlength=count) + np.bincount(text_axis, minlength=count)
+    check_constants(int(counts.sum()))
     ends = np.cumsum([len(each) for each in of_each])
     return Constants(counts, is_text, keys, rests, texts), np.split(ranks, ends[:-1])
 

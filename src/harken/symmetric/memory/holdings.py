@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from itertools import count as numbers_from
 from operator import itemgetter
 
 import numpy as np
@@ -27,7 +28,7 @@ from harken.symmetric.memory.drafts import Draft
 from harken.symmetric.memory.kernels.layout import SEVERAL, UNSURE
 from harken.symmetric.memory.loading import read
 from harken.symmetric.memory.records import Records
-from harken.symmetric.memory.segments import FIRST_ROOM, Columns, Segment
+from harken.symmetric.memory.segments import FIRST_ROOM, Columns, Segment, fits_a_segment
 from harken.symmetric.semantics import Boxes
 
 PORTION = 1024
@@ -62,7 +63,6 @@ class Holdings:
         self._dimensions = Dimensions()
         self._waiting: dict[int, Boxes] = {}
         self._segments: dict[int, Segment] = {}
-        self._next_segment = 0
         self._alive = GrowingArray(np.uint8)
         self._home = GrowingArray(np.int32, fill=NOWHERE)
         self._room = FIRST_ROOM
@@ -83,7 +83,7 @@ class Holdings:
             draft = Draft(self._dimensions)
             for slot, boxes in self._waiting.items():
                 draft.add(slot, boxes)
-            self._add_segment(draft.finish(), len(self._waiting))
+            self._add_clauses(draft.finish())
             self._waiting = {}
 
     def load(self, ids: list[SubscriptionId], table: pa.Table, schema: Schema | None) -> None:
@@ -93,7 +93,7 @@ class Holdings:
         self._make_room()
         self._alive.values[slots], self._home.values[slots] = 1, NOWHERE
         clauses.slot = slots[clauses.slot].astype(np.int32)
-        self._add_segment(clauses, len(np.unique(clauses.slot)) if clauses.several.any() else len(clauses))
+        self._add_clauses(clauses)
 
     def remove(self, ids: Iterable[SubscriptionId]) -> None:
         """Forget constraints; UnknownSubscriptionError, and no change, if one is not there."""
@@ -113,7 +113,7 @@ class Holdings:
         for number, count in zip(*np.unique(homes[homes != NOWHERE], return_counts=True), strict=True):
             segment = self._segments[int(number)]
             segment.dead += int(count)
-            if 2 * segment.dead > segment.constraints:
+            if 2 * segment.dead > segment.constraints and segment.can_be_made_anew:
                 self._settle([int(number)])
 
     def _make_room(self) -> None:
@@ -121,11 +121,24 @@ class Holdings:
         self._alive.grow_to(slots)
         self._home.grow_to(slots)
 
+    def _add_clauses(self, clauses: Clauses) -> None:
+        """Make a segment of new clauses; several, if one might not hold them all."""
+        slots = np.unique(clauses.slot) if clauses.several.any() else clauses.slot
+        if len(slots) > 1 and not fits_a_segment(len(clauses), len(clauses.axis), len(clauses.axes)):
+            first = clauses.slot < np.sort(slots)[len(slots) // 2]
+            self._add_clauses(clauses.only(first))
+            self._add_clauses(clauses.only(~first))
+        else:
+            self._add_segment(clauses, len(slots))
+
     def _add_segment(self, clauses: Clauses, constraints: int) -> None:
-        """Make a segment of new clauses and of all segments before that are not much larger."""
-        together, size = [], len(clauses)
+        """Make a segment of new clauses and of those before that are not much larger, as many as it can hold."""
+        together, size, rows, axes = [], len(clauses), len(clauses.axis), len(clauses.axes)
         for number, segment in sorted(self._segments.items(), key=lambda each: len(each[1])):
             if len(segment) > self._growth * size:
+                break
+            rows, axes = rows + segment.rows, axes + segment.axes
+            if not fits_a_segment(size + len(segment), rows, axes):
                 break
             together.append(number)
             size += len(segment)
@@ -145,9 +158,10 @@ class Holdings:
         if constraints:
             clauses = joined(parts)
             made = Segment(clauses, self._dimensions, constraints, self._smallest_tree)
-            self._segments[self._next_segment] = made
-            self._home.values[clauses.slot] = self._next_segment
-            self._next_segment += 1
+            # Numbers are used again, lest they run out: there are few segments at any time.
+            number = next(each for each in numbers_from(0) if each not in self._segments)
+            self._segments[number] = made
+            self._home.values[clauses.slot] = number
         for number in numbers:
             del self._segments[number]
         for slots in dead:

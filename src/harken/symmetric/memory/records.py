@@ -17,6 +17,7 @@ import pyarrow as pa
 from harken.errors import DuplicateSubscriptionError, UnknownSubscriptionError
 from harken.language import to_text
 from harken.matching.growing import GrowingArray
+from harken.model import capacity
 from harken.model.schema import Schema
 from harken.model.subscriptions import SubscriptionId
 from harken.normal.decompiled import expressions_of
@@ -59,6 +60,11 @@ class Records:
 
     def __len__(self) -> int:
         return len(self.slot_of)
+
+    def check_room(self, more: int) -> None:
+        """CapacityError if there are no slots for so many more constraints, or no number for one more table."""
+        capacity.check("constraints of one side", len(self.ids) - len(self._free) + more, capacity.CONSTRAINTS)
+        capacity.check("tables loaded", self._next_batch + 1, capacity.LOADS)
 
     def check_new(self, ids: Sequence[SubscriptionId]) -> None:
         """DuplicateSubscriptionError if an id is taken or comes twice."""

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from harken.model import capacity
 from harken.symmetric.memory.asking import Question
 from harken.symmetric.memory.clauses import Clauses
 from harken.symmetric.memory.constants import Constants
@@ -39,10 +40,20 @@ from harken.symmetric.memory.planting import Plan, planted
 FIRST_ROOM = 512
 """Finds that there is room for at first."""
 
+WORDS_PER_ROW, WORDS_PER_AXIS = 16, 96
+"""Words that trees have at most for each row of a clause, which is in two of them, each with a node
+of up to two axes and some above; and beside those for each axis, whose trees have one node more on each level."""
+
 _FLAGS = (1 << FLAG_BITS) - 1
 
 Columns: TypeAlias = npt.NDArray[np.int64]
 """What was found: a row of places, one of slots, one of flags."""
+
+
+def fits_a_segment(clauses: int, rows: int, axes: int) -> bool:
+    """Whether one segment surely can have so many clauses, rows and axes, whatever trees they come to stand in."""
+    of_axes, of_clauses = (AXIS + WORDS_PER_AXIS) * axes, (4 + TREE) * clauses
+    return HEADER + of_axes + of_clauses + (ROW + WORDS_PER_ROW) * rows <= capacity.SEGMENT_WORDS
 
 
 class Segment:
@@ -84,6 +95,22 @@ class Segment:
             if count <= room:
                 return columns[:, :count], found & _FLAGS
             room = count
+
+    @property
+    def axes(self) -> int:
+        """How many axes those have."""
+        return len(self._axes)
+
+    @property
+    def can_be_made_anew(self) -> bool:
+        """Whether any of its clauses surely fit one segment: fewer may take more words, in other trees."""
+        return fits_a_segment(len(self), self.rows, self.axes)
+
+    @property
+    def rows(self) -> int:
+        """How many rows its clauses have."""
+        words = self._arrays[0]
+        return int(words[words[FIRST_AT] + words[CLAUSES]])
 
     def clauses(self) -> Clauses:
         """What it was made of, in another order."""
@@ -129,6 +156,7 @@ def _laid(clauses: Clauses, leads: Mask, plan: Plan, rests_at: int) -> npt.NDArr
     count = len(clauses)
     sizes = [AXIS * len(leads), TREE * len(plan.trees), count + 1, ROW * len(clauses.axis), count]
     axes_at, trees_at, first_at, rows_at, owners_at, body_at = (HEADER + np.cumsum([0, *sizes])).tolist()
+    capacity.check("words of one segment", body_at + len(plan.body), capacity.SEGMENT_WORDS)
     words = np.empty(body_at + len(plan.body), np.int32)
     words[:HEADER] = 0
     words[[AXES, AXES_AT, CLAUSES, FIRST_AT, ROWS_AT]] = len(leads), axes_at, count, first_at, rows_at

@@ -58,6 +58,7 @@ class MemoryStore:
         moment = moment_of(at)
         if not replace:
             self._sides[side].records.check_new([each.id for each in several])
+        self._sides[side].records.check_room(len(several))
         pairs = self.match(OTHER[side], [each.boxes for each in several], covers, at=moment)
         self._sides[side].put({each.id: each for each in several}.values())
         if notify:
@@ -72,6 +73,7 @@ class MemoryStore:
         table = conform(table)
         ids = table.column("id").to_pylist()
         self._sides[side].records.check_new(ids)
+        self._sides[side].records.check_room(len(ids))
         self._sides[side].load(ids, table, schema)
 
     def remove(self, side: Side, ids: Iterable[SubscriptionId]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from harken.model import capacity
 from harken.symmetric.memory.kernels.building import plant
 from harken.symmetric.memory.kernels.layout import (
     FAN,
@@ -56,6 +57,7 @@ def laid(codes: Places, several: list[Items]) -> tuple[Words, Words, Places]:
     own = np.where(in_place, 0, counts)
     nodes = _nodes(counts, leaf)
     sizes = np.concatenate([[len(axis)], own, 2 * axes * nodes])
+    capacity.check("words of one segment", int(sizes.sum()), capacity.SEGMENT_WORDS)
     at = np.cumsum(sizes)[:-1]
     trees = np.zeros((len(counts), TREE), np.int32)
     trees[:, ITEMS_AT] = np.where(in_place, IN_PLACE, at[: len(counts)])

@@ -242,7 +242,7 @@ def least_crowded(
     base = np.zeros(len(codes) + 1, np.int64)
     for each in range(len(codes)):
         base[each + 1] = base[each] + codes[each] + 1
-    begun, ended = np.zeros(base[-1], np.int64), np.zeros(base[-1], np.int64)
+    begun, ended = np.zeros(base[len(codes)], np.int64), np.zeros(base[len(codes)], np.int64)
     for row in range(len(axis)):
         begun[base[axis[row]] + low[row]] += 1
         ended[base[axis[row]] + high[row] + 1] += 1
