@@ -27,9 +27,6 @@ dimensions only, the least crowded, and all asked attributes are looked at.
 decide, their number, and then each: place, attributes, asks, and that many asks: axis, attribute (counted from 0),
 mode, intervals, and that many intervals of two bounds. A bound is a key, a rest and a nudge, as in `positions`; of
 a text the key and the rest say where its bytes begin and end; one without a limit has an infinite key.
-
-Compiled kernels are cached by the text of their own file. After a change here, in `noting` or in `arranging`,
-remove `__pycache__` beside them.
 """
 
 from __future__ import annotations

@@ -1,0 +1,58 @@
+"""Compiling Python functions to machine code. Importing this loads numba: do it where a kernel is needed.
+
+Kernels are plain functions over flat arrays. They release the GIL, are compiled on first use and kept on disk
+(`keeping`) under a name that covers all they are made of (`sources`): whoever edits a kernel, or what it calls,
+gets the new one. Some options that numba does not document make them fast; `options` tries these out first.
+With NUMBA_DISABLE_JIT=1 kernels run as ordinary Python, which is how the test suite runs them a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar, cast
+
+import numba
+import numpy as np
+
+from harken.jit import options, sources
+from harken.jit.keeping import KeptKernels
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def tight(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Compile a function that makes no arrays of its own.
+
+    Arrays that travel between other kernels are counted in and out, which in a hot loop costs more than the
+    work itself. Here nothing is counted; what works on arrays made elsewhere does not have to.
+    """
+    return _compiled(function, options.UNCOUNTED)
+
+
+def part(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Compile a part of tight kernels, for those to call only: it is built into each of them.
+
+    A call would hand on every array of the structures it takes, which for a short part is most of the work.
+    """
+    return _compiled(function, options.BUILT_IN, keep=False)
+
+
+def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Compile a function that works on flat arrays and numbers only."""
+    return _compiled(function, {})
+
+
+def _compiled(
+    function: Callable[Parameters, Result], tuned: dict[str, bool], keep: bool = True
+) -> Callable[Parameters, Result]:
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the environment
+        # Machine integers wrap around; numpy's scalars would warn of it.
+        return np.errstate(over="ignore")(function)
+    sources.note(function)
+    tuned = tuned if tuned and options.hold() else {}
+    dispatcher: Any = numba.njit(**options.COMMON, **tuned)(function)  # type: ignore[call-overload]
+    if keep:
+        # numba would tell by a kernel's own file whether it is still the same, and not look at its callees'.
+        dispatcher._cache = KeptKernels(function, tuned)
+    return cast("Callable[Parameters, Result]", dispatcher)
