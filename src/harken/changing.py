@@ -1,9 +1,9 @@
 """Changes of an engine, each of which is made as a whole or not at all, whatever fails on the way.
 
 A change has two phases. It is **prepared**: parsed, compiled, checked, given slots; that changes nothing. Then it
-is **made**, which no match sees the middle of. What comes is first given to the matcher. If that fails, the
-change is as if it had not been. Then comes one assignment, `decided`: whatever fails after it, the change is as
-if it had been made.
+is **made**, which no match sees the middle of. What comes is first given to the matcher, and its texts are kept.
+If that fails, the change is as if it had not been. Then comes one assignment, `decided`: whatever fails after it,
+the change is as if it had been made.
 
 Failing, at any step, for want of memory or by an interrupt, leaves parts that contradict each other. They are
 **settled** by telling from them what holds and building that anew: the matcher by its `rescue`, the rest here.
@@ -13,7 +13,7 @@ be tried again, as often as it takes; until it succeeds nobody is given an answe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -24,6 +24,7 @@ from harken.matching.contract import Incoming, Learning, Matcher, Slots
 from harken.matching.events import EventBatch
 from harken.matching.identity import Exchange, Identities
 from harken.model.subscriptions import Validity
+from harken.written import Written
 
 Known = TypeVar("Known")
 
@@ -35,6 +36,8 @@ class Held(NamedTuple):
     identities: Identities
     owners: dict[int, str]
     validity: dict[int, Validity]
+    written: Written | None
+    """None if texts are not kept."""
 
 
 @dataclass(slots=True)
@@ -45,6 +48,8 @@ class Change:
     incoming: Incoming | None = None
     owners: dict[int, str] = field(default_factory=dict)
     validity: dict[int, Validity] = field(default_factory=dict)
+    texts: Callable[[], Sequence[object]] | None = None
+    """What was written of those that come; None if it is not known."""
     events: EventBatch | None = None
     decided: bool = False
 
@@ -58,7 +63,7 @@ class Change:
         exchange = identities.exchange(leaving, admission.ids)
         admission.incoming.leaving = len(leaving)
         owners, validity = (_by_slot(each, exchange.coming) for each in (admission.owners, admission.validity))
-        return cls(exchange, admission.incoming, owners, validity)
+        return cls(exchange, admission.incoming, owners, validity, admission.texts)
 
     @classmethod
     def letting_go(cls, slots: Slots, identities: Identities) -> Change:
@@ -78,6 +83,8 @@ class Change:
             return
         if self.incoming is not None:
             held.matcher.add(self.exchange.coming, self.incoming)
+        if self.texts is not None and held.written is not None:
+            held.written.admit(self.exchange.coming, self.texts())
         self.decided = True
         held.identities.make(self.exchange)
         for known in (held.owners, held.validity):
@@ -88,6 +95,8 @@ class Change:
         held.validity.update(self.validity)
         if len(self.exchange.leaving):
             held.matcher.remove(self.exchange.leaving)
+            if held.written is not None:
+                held.written.forget(self.exchange.leaving)
 
     def settled(self, held: Held, create: Callable[[], Matcher]) -> Held:
         """What is to be held after this change has failed at any step: all of it or nothing."""
@@ -97,7 +106,8 @@ class Change:
             owners, validity = self._after(owners, self.owners), self._after(validity, self.validity)
         matcher = create()
         matcher.rescue(held.matcher, identities.slots())
-        return Held(matcher, identities, owners, validity)
+        written = None if held.written is None else held.written.only(identities.slots())
+        return Held(matcher, identities, owners, validity, written)
 
     def _after(self, known: dict[int, Known], coming: dict[int, Known]) -> dict[int, Known]:
         leaving = set(self.exchange.leaving.tolist())

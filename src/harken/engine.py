@@ -33,7 +33,7 @@ from harken.model.schema import Schema
 from harken.model.subscriptions import ALWAYS, Subscription, SubscriptionId, Validity, moment_of
 from harken.model.values import Type
 from harken.persistence import SavedEngine
-
+from harken.written import Written, expression_of
 
 OnError: TypeAlias = Literal["raise", "collect"]
 
@@ -63,7 +63,8 @@ class Engine:
     """Holds subscriptions and says which of them an event satisfies.
 
     `algorithm` is one of `harken.algorithms()`; `schema` fixes attribute types; `limits` bound what
-    one subscription may ask for.
+    one subscription may ask for. What was written is kept, packed, for `subscription` and `explain`, which takes
+    some 20 bytes for each; without `keep_text` those give what the index knows, where `x < 1 AND x > 2` is FALSE.
 
     Any call may come from any thread. Matches run at the same time; changes come one after the other, and a match
     sees all of a change or nothing of it. A change waits for the matches that are running, and those that come
@@ -84,6 +85,7 @@ class Engine:
         schema: Schema | Mapping[str, Type | str] | None = None,
         *,
         limits: Limits = DEFAULT_LIMITS,
+        keep_text: bool = True,
         **options: object,
     ) -> None:
         self._algorithm = algorithm
@@ -94,6 +96,7 @@ class Engine:
         self._identities = Identities()
         self._owners: dict[int, str] = {}
         self._validity: dict[int, Validity] = {}
+        self._written = Written() if keep_text else None
         self._change: Change | None = None
         """The change that is being made, or that failed and has yet to be settled."""
         self._door = Door()
@@ -194,13 +197,15 @@ class Engine:
                 self._make(Change.letting_go(slots, self._identities))
 
     def subscription(self, id: SubscriptionId) -> Subscription:
-        """What is registered under an id."""
+        """What is registered under an id: as it was written, or in its normal form if no text is kept or came."""
         with self._door.reading():
             if self._door.closed:
                 self._step_aside()
             slot = self._identities.slot(id)
             validity = self._validity.get(slot, ALWAYS)
-            return Subscription(id, self._matcher.expression(slot), self._owners.get(slot), validity)
+            written = None if self._written is None else expression_of(self._written.text(slot), self.limits)
+            expression = self._matcher.expression(slot) if written is None else written
+            return Subscription(id, expression, self._owners.get(slot), validity)
 
     def match(self, event: Event, *, at: datetime | None = None) -> list[SubscriptionId]:
         """The ids of all subscriptions the event satisfies, among those valid `at` that time (now)."""
@@ -289,7 +294,8 @@ class Engine:
                 self._step_aside()
             stats = {"algorithm": self.algorithm, **self._matcher.stats(), "foreign": dict(self._foreign)}
             if isinstance(by_part := stats.get("bytes"), Mapping):
-                stats["bytes"] = {**by_part, "identities": self._identities.nbytes}
+                texts = {} if self._written is None else {"texts": self._written.nbytes}
+                stats["bytes"] = {**by_part, "identities": self._identities.nbytes, **texts}
             return stats
 
     def save(self, path: str | Path) -> None:
@@ -312,9 +318,9 @@ class Engine:
         subscriptions over one by one.
         """
         saved = persistence.load(Path(path), algorithm, verify=verify)
-        engine = cls(saved.algorithm, saved.schema, limits=saved.limits, **saved.options)
+        engine = cls(saved.algorithm, saved.schema, limits=saved.limits, keep_text=False, **saved.options)
         engine._matcher, engine._identities = saved.matcher, saved.identities
-        engine._owners, engine._validity = saved.owners, saved.validity
+        engine._owners, engine._validity, engine._written = saved.owners, saved.validity, saved.written
         return engine
 
     def __getstate__(self) -> dict[str, object]:
@@ -360,7 +366,7 @@ class Engine:
         if self._change is not None:
             create = partial(registry.create, self._algorithm, **self._options)
             settled = self._change.settled(self._held(), create)
-            self._matcher, self._identities, self._owners, self._validity = settled
+            self._matcher, self._identities, self._owners, self._validity, self._written = settled
             self._change = None
         self._door.open()
 
@@ -369,7 +375,7 @@ class Engine:
         self._door.step_aside(self._settle)
 
     def _held(self) -> Held:
-        return Held(self._matcher, self._identities, self._owners, self._validity)
+        return Held(self._matcher, self._identities, self._owners, self._validity, self._written)
 
     def _valid(self, slots: Slots, at: datetime | None) -> np.ndarray:
         """Which of the slots are valid at this time, as a mask."""

@@ -49,6 +49,8 @@ class Admission:
     validity: dict[int, Validity]
     incoming: Incoming
     rejects: list[Reject]
+    texts: Callable[[], Sequence[object]] | None
+    """What was written, text or tree; None if only the compiled form came."""
     replaces: bool
     """Whether some of the ids may be registered, and what is registered under them gives way."""
 
@@ -63,6 +65,8 @@ class Compiled:
     rejects: list[Reject]
     expressions: Callable[[pa.Table, Rows], Sequence[Expression]]
     """The expressions of some of the rows, as a table and by number."""
+    texts: Callable[[Rows], Sequence[object]] | None = None
+    """What was written, text or tree, of some of the rows; None if only the compiled form came."""
 
     def admitted(self, registered: Identities, *, replace: bool) -> Admission:
         """Those that may join the ids that are registered. Nothing is changed yet."""
@@ -72,7 +76,9 @@ class Compiled:
         table, rows = _taken(self.table, kept), self.rows[kept]
         incoming = Incoming(partial(self.expressions, table, rows), lambda: table)
         rejects.sort(key=lambda reject: reject.row)
-        return Admission(_joined(table.column("id")), _owners(table), _validity(table), incoming, rejects, replace)
+        texts = None if self.texts is None else partial(self.texts, rows)
+        ids = _joined(table.column("id"))
+        return Admission(ids, _owners(table), _validity(table), incoming, rejects, texts, replace)
 
 
 def admit(
@@ -105,7 +111,7 @@ def compiled(
     def parsed(_: pa.Table, rows: Rows) -> Sequence[Expression]:
         return [read_expression(texts.expressions[row], None, limits) for row in rows.tolist()]
 
-    return Compiled(compilation.table, compilation.rows, compilation.rejects, parsed)
+    return Compiled(compilation.table, compilation.rows, compilation.rejects, parsed, partial(_written, texts))
 
 
 def _checked(table: pa.Table, schema: Schema | None, limits: Limits) -> Compiled:
@@ -137,6 +143,13 @@ def _validity(table: pa.Table) -> dict[int, Validity]:
 
 def _known(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
     return np.asarray(column.is_valid().to_numpy(), np.bool_)
+
+
+def _written(texts: Texts, rows: Rows) -> Sequence[object]:
+    """The texts or trees of these rows, ascending."""
+    if len(rows) == len(texts):
+        return texts.expressions
+    return [texts.expressions[row] for row in rows.tolist()]
 
 
 def _joined(column: pa.ChunkedArray) -> pa.Array:

@@ -1,41 +1,48 @@
-"""A saved engine: a folder with a manifest and what the engine held, written beside and moved into place.
+"""A saved engine: a folder with a manifest and what the engine held, replaced as a whole (durable.py).
 
 There are two forms. An **index** is saved as it lies in memory and mapped back; a matcher that holds expressions
 is saved as **texts**, a table that is read like any other. Another algorithm takes over what either form holds.
+
+A folder is data: whatever is in it, loading gives an engine that works, or IndexFormatError. So nothing is taken
+for granted that a kernel, or Python, would stumble over later.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
-import shutil
+import stat
 import sys
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, get_type_hints
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from harken.errors import BulkLoadError, IndexFormatError, SubscriptionError, UnknownAlgorithmError
+from harken import durable
+from harken.durable import MANIFEST
+from harken.errors import BulkLoadError, HarkenError, IndexFormatError, UnknownAlgorithmError
 from harken.intake import admit
 from harken.language import to_text
 from harken.matching import registry
 from harken.matching.contract import Incoming, Matcher, Saveable, Slots
 from harken.matching.identity import Identities
-from harken.matching.saving import Fact, State
+from harken.matching.saving import DAMAGE, Fact, State
 from harken.model.limits import Limits
 from harken.model.schema import Schema
 from harken.model.subscriptions import ALWAYS, Validity
 from harken.normal.compiled import MOMENT
+from harken.written import Written
 
 FORMAT = "harken-engine"
-VERSION = 3
-READABLE = (1, VERSION)
-"""Version 1 knew texts only, in the same form; in version 2 ids lay otherwise."""
+VERSION = 4
+READABLE = (1, 3, VERSION)
+"""Up to version 3 the files lay in the folder itself, and texts in Parquet; in version 2 ids lay otherwise."""
 
 INDEX, TEXTS = "index", "texts"
 
@@ -44,19 +51,15 @@ PORTION = 20_000
 
 Manifest: TypeAlias = dict[str, Fact]
 
-_MANIFEST, _SUBSCRIPTIONS = "manifest.json", "subscriptions.parquet"
-_BOUNDS = ("valid_from", "valid_until")
-_DAMAGE = (
-    ValueError,
-    TypeError,
-    LookupError,
-    AttributeError,
-    OverflowError,
-    RecursionError,
-    pa.ArrowException,
-    OSError,
-)
-"""What comes of reading a file that is not as it was written."""
+_PARQUET = "subscriptions.parquet"
+_ABOUT = pa.schema([("slot", pa.int64()), ("owner", pa.string()), ("valid_from", MOMENT), ("valid_until", MOMENT)])
+_BOUNDS = _ABOUT.names[2:]
+
+MOST_WORK, MOST_FACTOR = 100_000_000, 4_096
+"""Steps that reading one saved text may take, and for each of its characters, whatever its folder allows."""
+
+MOST_ROWS_PER_BYTE = 8
+"""Subscriptions that a byte of Parquet can stand for: their ids differ."""
 
 
 @dataclass(slots=True)
@@ -69,48 +72,89 @@ class SavedEngine:
     limits: Limits
     matcher: Matcher
     identities: Identities
-    owners: dict[int, str]
-    validity: dict[int, Validity]
+    owners: dict[int, str] = field(default_factory=dict)
+    validity: dict[int, Validity] = field(default_factory=dict)
+    written: Written | None = None
+    """What was written, by slot; None if that is not kept."""
 
 
 def save(engine: SavedEngine, folder: Path) -> None:
-    """Write an engine into a folder; until all is written, what was there before stays."""
-    if folder.exists() and not _is_replaceable(folder):
+    """Write an engine into a folder, to last; whatever happens meanwhile, it holds what it held or all of this."""
+    if folder.exists() and not durable.is_kept(folder):
         raise IndexFormatError(f"{folder} exists and is not a saved engine; choose another place")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    fresh.chmod(0o755)  # made for its maker only; what is saved may be shared
-    try:
-        manifest = _manifest(engine) | _write(engine, fresh)
-        (fresh / _MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-        _move_into_place(fresh, folder)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
+    durable.replace_contents(folder, lambda fresh: _manifest(engine) | _write(engine, fresh))
 
 
 def load(folder: Path, algorithm: str | None, *, verify: bool) -> SavedEngine:
     """What `save` wrote, with the algorithm named or else the one it was saved with."""
-    with _damage_named(folder):
-        manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
-        if manifest.get("format") != FORMAT or manifest.get("version") not in READABLE:
-            raise IndexFormatError(f"{folder} was saved in another format or by another version of Harken")
-        engine = _empty(manifest, algorithm)
-        read = {TEXTS: _read_texts, INDEX: _read_index}[manifest.get("form", TEXTS)]
-        read(engine, folder, manifest, verify)
-        expected, found = manifest["subscriptions"], len(engine.identities)
-        if found != expected:
-            raise IndexFormatError(f"{folder} should hold {expected:,} subscriptions, found {found:,}")
-        return engine
+    while True:
+        with _damage_named(folder):
+            manifest = _read_manifest(folder)
+        try:
+            with _damage_named(folder):
+                return _load(folder, manifest, algorithm, verify)
+        except IndexFormatError:
+            # Somebody may have saved another engine here meanwhile, and removed the files of this one.
+            if _is_still(folder, manifest):
+                raise
+
+
+def _load(folder: Path, manifest: Manifest, algorithm: str | None, verify: bool) -> SavedEngine:
+    if manifest.get("format") != FORMAT or manifest.get("version") not in READABLE:
+        raise IndexFormatError(f"{folder} was saved in another format or by another version of Harken")
+    engine = _empty(manifest, algorithm)
+    read = {TEXTS: _read_texts, INDEX: _read_index}[manifest.get("form", TEXTS)]
+    read(engine, durable.contents_of(folder, manifest), manifest, verify)
+    expected, found = manifest["subscriptions"], len(engine.identities)
+    if found != expected:
+        raise IndexFormatError(f"{folder} should hold {expected:,} subscriptions, found {found:,}")
+    return engine
+
+
+def _read_manifest(folder: Path) -> Manifest:
+    path = folder / MANIFEST
+    if not stat.S_ISREG(path.lstat().st_mode):
+        raise ValueError(f"{MANIFEST} is no file")
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(manifest, dict):
+        raise TypeError(f"{MANIFEST} holds a {type(manifest).__name__}")
+    return manifest
+
+
+def _is_still(folder: Path, manifest: Manifest) -> bool:
+    try:
+        return _read_manifest(folder) == manifest
+    except DAMAGE:
+        return True
 
 
 def _empty(manifest: Manifest, algorithm: str | None) -> SavedEngine:
     """An engine that is set up as a manifest says, or with another algorithm, and holds nothing yet."""
-    saved_with = str(manifest["algorithm"])
+    saved_with = manifest["algorithm"]
+    if not isinstance(saved_with, str):
+        raise TypeError(f"the algorithm is {saved_with!r}")
     known = saved_with if algorithm is None else algorithm
     options = dict(manifest.get("options", {})) if known == saved_with else {}
     schema = None if manifest["schema"] is None else Schema(manifest["schema"])
-    limits, matcher = _limits(manifest["limits"]), registry.create(known, **options)
-    return SavedEngine(known, options, schema, limits, matcher, Identities(), {}, {})
+    limits, matcher = _limits(manifest["limits"]), _matcher(known, options)
+    keep_text = manifest.get("keep_text", True)
+    if type(keep_text) is not bool:
+        raise TypeError(f"keep_text is {keep_text!r}")
+    written = Written() if keep_text else None
+    return SavedEngine(known, options, schema, limits, matcher, Identities(), written=written)
+
+
+def _matcher(algorithm: str, options: Mapping[str, object]) -> Matcher:
+    """A new matcher; TypeError if an option is not of the type that it takes."""
+    matcher = registry.create(algorithm, **options)
+    constructor = type(matcher).__init__
+    wanted = get_type_hints(constructor)
+    for name, value in options.items():
+        if name not in inspect.signature(constructor).parameters or not isinstance(value, wanted[name] | int):
+            raise TypeError(f"the option {name} is {value!r}")
+        if isinstance(value, float) and value != value:
+            raise ValueError(f"the option {name} is not a number")
+    return matcher
 
 
 @contextmanager
@@ -121,17 +165,17 @@ def _damage_named(folder: Path) -> Iterator[None]:
     except (IndexFormatError, UnknownAlgorithmError):
         raise
     except FileNotFoundError as error:
-        missing = Path(error.filename or _SUBSCRIPTIONS).name  # Arrow does not say which
+        missing = Path(error.filename or _PARQUET).name  # Arrow does not say which
         raise IndexFormatError(f"{folder} is not a saved engine: {missing} is missing") from None
-    except SubscriptionError as error:
+    except HarkenError as error:
         raise IndexFormatError(f"{folder} is damaged: {error.message}") from error
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise IndexFormatError(f"{folder} is damaged: {error}") from error
 
 
 def _limits(saved: dict[str, object]) -> Limits:
     for name, limit in saved.items():
-        if type(limit) is not int:
+        if type(limit) is not int or limit < 0:
             raise TypeError(f"the limit {name} is {limit!r}, not a number")
     return Limits(**saved)  # type: ignore[arg-type]  # all ints; unknown names are refused
 
@@ -145,6 +189,7 @@ def _manifest(engine: SavedEngine) -> Manifest:
         "options": engine.options,
         "schema": None if schema is None else {name: declared.value for name, declared in schema.items()},
         "limits": asdict(engine.limits),
+        "keep_text": engine.written is not None,
         "subscriptions": len(engine.identities),
     }
 
@@ -153,13 +198,17 @@ def _write(engine: SavedEngine, folder: Path) -> Manifest:
     """Write what an engine holds; what the manifest has to say of that."""
     index = engine.matcher.state() if isinstance(engine.matcher, Saveable) else None
     if index is None:
-        pq.write_table(_texts(engine), folder / _SUBSCRIPTIONS, write_page_checksum=True)
-        return {"form": TEXTS}
+        return {"form": TEXTS, "files": State(tables={TEXTS: _texts(engine)}).write(folder)}
     special = np.array(sorted(engine.owners.keys() | engine.validity.keys()), np.int64)
-    about = State({}, {}, {"about": _about(engine, special)})
-    state = State.of_parts({INDEX: index, "identities": engine.identities.state(), "subscriptions": about})
+    parts = {
+        INDEX: index,
+        "identities": engine.identities.state(),
+        "subscriptions": State(tables={"about": _about(engine, special)}),
+    }
+    if engine.written is not None:
+        parts["written"] = engine.written.state()
     picked = str(getattr(engine.matcher, "picked", engine.algorithm))
-    return {"form": INDEX, "picked": picked, "files": state.write(folder)}
+    return {"form": INDEX, "picked": picked, "files": State.of_parts(parts).write(folder)}
 
 
 # ---------------------------------------------------------------- texts
@@ -167,24 +216,59 @@ def _write(engine: SavedEngine, folder: Path) -> Manifest:
 
 def _texts(engine: SavedEngine) -> pa.Table:
     slots = engine.identities.slots()
-    expressions = pa.array([to_text(engine.matcher.expression(slot)) for slot in slots.tolist()], pa.string())
+    expressions = pa.array([_text(engine, slot) for slot in slots.tolist()], pa.string())
     about = _about(engine, slots)
     return about.set_column(0, "id", engine.identities.id_array(slots)).add_column(1, "expression", expressions)
 
 
+def _text(engine: SavedEngine, slot: int) -> str:
+    """What was written, or what the matcher knows."""
+    written = None if engine.written is None else engine.written.text(slot)
+    return to_text(engine.matcher.expression(slot)) if written is None else written
+
+
 def _read_texts(engine: SavedEngine, folder: Path, manifest: Manifest, verify: bool) -> None:
-    table = pq.read_table(folder / _SUBSCRIPTIONS, page_checksum_verification=verify)
-    table.validate(full=True)
-    # What was taken in as a tree, or is known in its normal form, may be larger once written as a text.
-    unbounded = dict.fromkeys(("max_length", "max_regexes", "max_work"), sys.maxsize)
-    written = replace(engine.limits, max_depth=max(engine.limits.max_depth, 4), **unbounded)
-    admission = admit(table, engine.identities, engine.schema, written, replace=False)
+    table = _text_table(folder, manifest, verify)
+    admission = admit(table, engine.identities, engine.schema, _bounds_of(table, engine.limits), replace=False)
     if admission.rejects:
         raise BulkLoadError(admission.rejects)
     slots = engine.identities.admit(admission.ids)
     engine.matcher.add(slots, admission.incoming)
+    if engine.written is not None and admission.texts is not None:
+        engine.written.admit(slots, admission.texts())
     engine.owners = {int(slots[at]): owner for at, owner in admission.owners.items()}
     engine.validity = {int(slots[at]): validity for at, validity in admission.validity.items()}
+
+
+def _text_table(folder: Path, manifest: Manifest, verify: bool) -> pa.Table:
+    if manifest["version"] < VERSION:
+        return _parquet(folder / _PARQUET, verify)
+    tables = State.read(folder, manifest["files"], verify=verify).tables
+    if TEXTS not in tables or set(tables[TEXTS].column_names) != {"id", "expression", *_ABOUT.names[1:]}:
+        raise ValueError("there is no table of texts")
+    return tables[TEXTS]
+
+
+def _parquet(path: Path, verify: bool) -> pa.Table:
+    """Texts as they were saved up to version 3."""
+    with pq.ParquetFile(path, page_checksum_verification=verify) as file:
+        if file.metadata.num_rows > MOST_ROWS_PER_BYTE * path.stat().st_size:
+            raise ValueError(f"{path.name} claims to hold {file.metadata.num_rows:,} subscriptions")
+        table = file.read()
+    table.validate(full=True)
+    return table
+
+
+def _bounds_of(table: pa.Table, limits: Limits) -> Limits:
+    """The limits to read saved texts with.
+
+    What was taken in as a tree, or is known in its normal form, may be larger once written as a text. How long it
+    takes to read is bounded all the same, by what there is to read.
+    """
+    longest = pc.max(pc.utf8_length(table.column("expression"))).as_py() or 0
+    work = max(min(limits.max_work, MOST_WORK), longest * min(limits.max_clauses, MOST_FACTOR))
+    unbounded = dict.fromkeys(("max_length", "max_regexes"), sys.maxsize)
+    return replace(limits, max_depth=max(limits.max_depth, 4), max_work=work, **unbounded)
 
 
 # ---------------------------------------------------------------- the index as it lies
@@ -196,53 +280,41 @@ def _about(engine: SavedEngine, slots: Slots) -> pa.Table:
     bounds = [engine.validity.get(slot, ALWAYS) for slot in listed]
     return pa.table(
         {
-            "slot": pa.array(listed, pa.int64()),
-            "owner": pa.array([engine.owners.get(slot) for slot in listed], pa.string()),
-            **{name: pa.array([getattr(each, name) for each in bounds], MOMENT) for name in _BOUNDS},
-        }
+            "slot": listed,
+            "owner": [engine.owners.get(slot) for slot in listed],
+            **{name: [getattr(each, name) for each in bounds] for name in _BOUNDS},
+        },
+        schema=_ABOUT,
     )
 
 
 def _read_index(engine: SavedEngine, folder: Path, manifest: Manifest, verify: bool) -> None:
     state = State.read(folder, manifest["files"], verify=verify)
     engine.identities.restore(state.part("identities"))
-    _know_again(engine, state.part("subscriptions").table("about"))
-    if engine.algorithm == manifest["algorithm"]:
-        _restore(engine.matcher, state)
-        return
-    saved = registry.create(manifest["algorithm"], **manifest["options"])
-    _restore(saved, state)
     slots = engine.identities.slots()
+    _know_again(engine, state.part("subscriptions").table("about", _ABOUT), slots)
+    if engine.written is not None and manifest["version"] == VERSION:
+        engine.written.restore(state.part("written"), slots)
+    if engine.algorithm == manifest["algorithm"]:
+        _restore(engine.matcher, state, slots)
+        return
+    saved = _matcher(manifest["algorithm"], manifest["options"])
+    _restore(saved, state, slots)
     for start in range(0, len(slots), PORTION):
         portion = slots[start : start + PORTION]
         engine.matcher.add(portion, Incoming.of([saved.expression(slot) for slot in portion.tolist()]))
 
 
-def _restore(matcher: Matcher, state: State) -> None:
+def _restore(matcher: Matcher, state: State, slots: Slots) -> None:
     if not isinstance(matcher, Saveable):
         raise TypeError(f"{type(matcher).__name__} has no index to be restored")
-    matcher.restore(state.part(INDEX))
+    matcher.restore(state.part(INDEX), slots)
 
 
-def _know_again(engine: SavedEngine, about: pa.Table) -> None:
-    slots, owners, starts, ends = (about.column(name).to_pylist() for name in ("slot", "owner", *_BOUNDS))
+def _know_again(engine: SavedEngine, about: pa.Table, in_use: Slots) -> None:
+    slots, owners, starts, ends = (about.column(name).to_pylist() for name in _ABOUT.names)
+    if not set(slots) <= set(in_use[np.isin(in_use, np.array(slots, np.int64))].tolist()):
+        raise ValueError("something is known of subscriptions that there are not")
     engine.owners = {slot: owner for slot, owner in zip(slots, owners, strict=True) if owner is not None}
     bounded = zip(slots, map(Validity, starts, ends), strict=True)
     engine.validity = {slot: validity for slot, validity in bounded if not validity.is_always}
-
-
-# ---------------------------------------------------------------- the folder
-
-
-def _is_replaceable(folder: Path) -> bool:
-    return folder.is_dir() and ((folder / _MANIFEST).is_file() or not any(folder.iterdir()))
-
-
-def _move_into_place(fresh: Path, folder: Path) -> None:
-    if not folder.exists():
-        fresh.rename(folder)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{folder.name}-old-", dir=folder.parent))
-    folder.rename(old / "replaced")
-    fresh.rename(folder)
-    shutil.rmtree(old)

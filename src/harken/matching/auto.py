@@ -113,10 +113,10 @@ class AutoMatcher:
         state = matcher.state() if isinstance(matcher, Saveable) else None
         return None if state is None else State.of_parts({self.picked: state})
 
-    def restore(self, state: State) -> None:
+    def restore(self, state: State, slots: Slots) -> None:
         """Have an index, however few subscriptions there are now."""
         index = _new_index()
-        index.restore(state.part("dynamic"))
+        index.restore(state.part("dynamic"), slots)
         self._matcher, self._few = index, None
 
 

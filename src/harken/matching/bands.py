@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from harken.matching.kernels.layout import (
     LEVELS,
     LOWEST,
 )
-from harken.matching.saving import State
+from harken.matching.saving import State, require
 from harken.model.values import Value
 
 OUTGROWN = 4
@@ -69,13 +69,22 @@ class Bands:
 
     def restore(self, state: State, dimensions: Sequence[Dimension]) -> None:
         """Become what others were. The dimensions have their labels already."""
-        self.dimensions, self.first = state.array("dimensions", np.int32), state.array("first", np.int64)
-        self._predicates = state.array("predicates", np.int64).tolist()
+        self.dimensions = state.array("dimensions", np.int32)
+        self.first = state.array("first", np.int64, size=len(self.dimensions) * (BANDS - 1))
+        self._predicates = state.array("predicates", np.int64, size=len(self.dimensions)).tolist()
+        known = set(self.dimensions.tolist())
+        require(len(known) == len(self.dimensions), "a dimension has bands twice")
+        require(known <= set(range(len(dimensions))), "bands are of no dimension")
+        require(bool((np.diff(self.first.reshape(-1, BANDS - 1)) >= 0).all()), "bands are not in order")
         for number, dimension in enumerate(self.dimensions.tolist()):
             constants = {label: constant for constant, label, _ in dimensions[dimension].order.held()}
             firsts = self.first[number * (BANDS - 1) : (number + 1) * (BANDS - 1)]
             self._cuts.append([constants[label] for label in firsts.tolist() if label <= HIGHEST])
             self._number[dimension] = number
+
+    def cuts(self) -> Iterator[tuple[int, list[Value]]]:
+        """The constants at which bands of each dimension begin."""
+        return zip(self.dimensions.tolist(), self._cuts, strict=True)
 
     def relabel(self, dimension: Dimension) -> None:
         """Find out at which labels a dimension's bands begin; nothing to do without bands."""

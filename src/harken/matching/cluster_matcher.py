@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +35,7 @@ from harken.matching.kernels.maintaining import redistribute
 from harken.matching.kernels.matching import match_events
 from harken.matching.kernels.placing import clause_predicates, find_entry
 from harken.matching.locality import SORTED_BLOCK, leading_dimensions
-from harken.matching.saving import State
+from harken.matching.saving import State, counted, require
 from harken.matching.single import SingleMatching
 from harken.matching.statistics import SAMPLE, EventStatistics
 from harken.matching.workspace import Workspace
@@ -101,15 +102,19 @@ class ClusterMatcher(EncodedMatcher):
         }
 
     def _parts(self) -> dict[str, State]:
-        facts = {"widest": self._widest, "benefits": list(self._benefits.items())}
+        facts = {"benefits": list(self._benefits.items())}
         return {"clusters": self._store.state(), "statistics": self._statistics.state(), "known": State(facts)}
 
-    def _restore_parts(self, state: State) -> None:
-        self._store.restore(state.part("clusters"))
-        self._statistics.restore(state.part("statistics"))
-        known = state.part("known")
-        self._widest = int(known.fact("widest"))
-        self._benefits = {tuple(schema): benefit for schema, benefit in known.fact("benefits")}
+    def _restore_parts(self, state: State, slots: Slots) -> None:
+        found = self._store.restore(state.part("clusters"), self._predicates.arrays(), slots)
+        self._predicates.check_uses(found.uses)
+        self._widest = int(found.widest[0])
+        dimensions = len(self._predicates.dimensions)
+        self._statistics.restore(state.part("statistics"), dimensions)
+        self._benefits = {tuple(schema): benefit for schema, benefit in state.part("known").fact("benefits")}
+        for schema, benefit in self._benefits.items():
+            require(all(counted("a dimension", each) < dimensions for each in schema), "a benefit is of no table")
+            require(isinstance(benefit, float) and math.isfinite(benefit), "a benefit is no number")
 
     def _have_slots(self, count: int) -> None:
         self._store.block_of.grow_to(count)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from harken.matching.contract import Slots
 from harken.matching.growing import GrowingArray
 from harken.matching.kernels.layout import (
     ALL_TABLE,
@@ -37,7 +38,9 @@ from harken.matching.kernels.placing import (
     read_clauses,
     take_out,
 )
+from harken.matching.kernels.soundness import Found
 from harken.matching.saving import State
+from harken.matching.soundness import check_clusters, check_tables
 from harken.model import capacity
 
 SMALLEST = 1_024 * LINE
@@ -128,8 +131,8 @@ class ClusterStore:
         }
         return State({"schemas": self.schemas}, arrays)
 
-    def restore(self, state: State) -> None:
-        """Hold what another store held. Only an empty one can."""
+    def restore(self, state: State, predicates: Predicates, slots: Slots) -> Found:
+        """Hold what another store held, of these predicates and slots; what that is. Only an empty one can."""
         self.words, self.directory = state.array("words", np.uint32), state.array("directory", np.uint32)
         self._end = len(self.directory)
         self.free, self._spare = state.array("free", np.int64), state.array("spare", np.int64)
@@ -146,6 +149,9 @@ class ClusterStore:
         self._radix = GrowingArray.of(state.array("radix", np.int64))
         self._closed = GrowingArray.of(state.array("closed", np.bool_))
         self._population = GrowingArray.of(state.array("population", np.int64))
+        tables, size = self.tables(), self._size.values
+        check_tables(predicates, tables, size, self.directory, self.schemas)
+        return check_clusters(predicates, tables, size, self.blocks(), self.free, slots)
 
     def add_key_table(self, dimensions: tuple[int, ...], radixes: tuple[int, ...]) -> int:
         """A table whose keys are equalities on these dimensions, for codes below the radixes; its number.

@@ -130,8 +130,12 @@ class Saveable(Protocol):
     def state(self) -> State | None:
         """All that it holds, or None while its expressions say that well enough."""
 
-    def restore(self, state: State) -> None:
-        """Hold what another one held, made with the same options, when it gave its state. Only if empty."""
+    def restore(self, state: State, slots: Slots) -> None:
+        """Hold what another one held, made with the same options, when it gave its state. Only if empty.
+
+        `slots` are those in use, ascending. Nothing of the state is believed: ValueError, or another of
+        `saving.DAMAGE`, if it is not one that the next call can work with.
+        """
 
 
 @runtime_checkable

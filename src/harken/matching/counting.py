@@ -33,8 +33,10 @@ from harken.matching.kernels.counting import (
     read_clauses,
     take_out,
 )
+from harken.matching.kernels.counting_soundness import contents_are_sound, lists_are_sound, regions_are_sound
 from harken.matching.kernels.layout import UNKNOWN, Clauses, Events, Predicates
-from harken.matching.saving import Arrays, State
+from harken.matching.saving import Arrays, State, counted, require
+from harken.matching.soundness import in_use
 from harken.matching.workspace import Workspace
 from harken.model import capacity
 from harken.model.events import FlatEvent
@@ -98,9 +100,28 @@ class CountingMatcher(EncodedMatcher):
     def _parts(self) -> dict[str, State]:
         return {"lists": self._lists.state(), "contents": self._contents.state()}
 
-    def _restore_parts(self, state: State) -> None:
+    def _restore_parts(self, state: State, slots: Slots) -> None:
         self._lists.restore(state.part("lists"))
         self._contents.restore(state.part("contents"))
+        self._predicates.check_uses(self._checked_uses(slots))
+
+    def _checked_uses(self, slots: Slots) -> npt.NDArray[np.int64]:
+        """How often predicates are used; ValueError if lists and clauses are not what kernels take them for."""
+        lists, contents, operator = (
+            self._lists.arrays(),
+            self._contents.arrays(),
+            self._predicates.arrays().operator,
+        )
+        end, end_word = (counted("a total", int(contents.spare[at])) for at in (END, END_WORD))
+        require(end <= len(contents.first) and end_word <= len(contents.words), "clauses are missing")
+        require(len(lists.start) > len(operator), "lists are missing")
+        uses, used = np.zeros(len(operator), np.int64), in_use(slots, len(contents.head))
+        taken, listed = np.zeros(end_word, np.bool_), np.zeros(end, np.bool_)
+        require(regions_are_sound(lists, np.zeros(len(lists.clause), np.bool_)), "lists overlap")
+        require(contents_are_sound(contents, operator, used, uses, taken, listed), "clauses are none")
+        latest, count = np.full(end, -1, np.int64), np.zeros(end, np.int64)
+        require(lists_are_sound(lists, contents, latest, count), "clauses are in other lists than they name")
+        return uses
 
     def _observe(self, events: Events) -> None:
         """Nothing here depends on what events look like."""
@@ -192,8 +213,8 @@ class ClauseLists:
     def restore(self, state: State) -> None:
         """Hold the lists that were saved."""
         self._start = GrowingArray.of(state.array("start", np.int64))
-        self._length = GrowingArray.of(state.array("length", np.int64))
-        self._capacity = GrowingArray.of(state.array("capacity", np.int64))
+        self._length = GrowingArray.of(state.array("length", np.int64, size=len(self._start)))
+        self._capacity = GrowingArray.of(state.array("capacity", np.int64, size=len(self._start)))
         self._clause = state.array("clause", np.uint32)
         self._end = len(self._clause)
 
@@ -270,17 +291,18 @@ class ClauseContents:
 
     def restore(self, state: State) -> None:
         """Hold the clauses that were saved."""
-        width = _WIDTHS.get(state.fact("width"))
+        width = _WIDTHS.get(str(state.fact("width")))
         if width is None:
             raise ValueError(f"{state.fact('width')} is no type of widths")
         self._first = GrowingArray.of(state.array("first", np.uint32))
-        self._width = GrowingArray.of(state.array("width", width))
-        self._slot = GrowingArray.of(state.array("slot", np.uint32))
-        self._sibling = GrowingArray.of(state.array("sibling", np.int32))
+        size = len(self._first)
+        self._width = GrowingArray.of(state.array("width", width, size=size))
+        self._slot = GrowingArray.of(state.array("slot", np.uint32, size=size))
+        self._sibling = GrowingArray.of(state.array("sibling", np.int32, size=size))
         self._words = GrowingArray.of(state.array("words", np.uint32))
         self._head = GrowingArray.of(state.array("head", np.int32), fill=-1)
         self._free = GrowingArray.of(state.array("free", np.int64), fill=-1)
-        self._spare = state.array("spare", np.int64)
+        self._spare = state.array("spare", np.int64, size=TOTALS)
 
     def lists_of(self, slot: int) -> list[list[int]]:
         """For each clause of a subscription, the lists it is in."""

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from harken.matching.ordering import Held, Order
-from harken.matching.rows import listed, operand_columns, operands_of
-from harken.matching.saving import State
+from harken.matching.rows import OPERAND_TYPES, listed, operand_columns, operands_of
+from harken.matching.saving import State, counted, require
 from harken.model.numbers import equal_constant
-from harken.model.values import EventValue, Kind, Value
+from harken.model.values import EventValue, Kind, Value, checked_constant, kind_of
 from harken.normal.operators import constant_of, operand_of
 
 
@@ -68,8 +68,11 @@ class Dimension:
         """The constants in use, with their codes."""
         return [(constant, code, self._uses[code]) for constant, code in self.codes.items()]
 
-    def restore(self, held: Sequence[Held]) -> None:
-        """Hold the constants that another dimension held. Only one without any can."""
+    def restore(self, held: Sequence[Held], room: int) -> None:
+        """Hold the constants that another dimension held, of codes below this. Only one without any can."""
+        codes = {code for _, code, _ in held}
+        require(all(1 <= code < room for code in codes), "a constant has a code that there is not")
+        require(len(codes) == len({constant for constant, _, _ in held}) == len(held), "a code comes twice")
         size = 1 + max((code for _, code, _ in held), default=0)
         self.constants, self._uses = [None] * size, [0] * size
         for constant, code, uses in held:
@@ -83,6 +86,13 @@ class Dimension:
         if isinstance(value, Decimal):
             value = equal_constant(value)
         return self.codes.get(value, 0)  # type: ignore[arg-type]  # decimals that equal no constant are no key
+
+
+_DIMENSIONS = pa.schema([("attribute", pa.string()), ("kind", pa.string()), ("epoch", pa.int64())])
+_NUMBERS = ("dimension", "is", "uses")
+_CONSTANTS = pa.schema(
+    [("dimension", pa.int64()), *OPERAND_TYPES.items(), *((name, pa.int64()) for name in _NUMBERS[1:])]
+)
 
 
 def state_of(dimensions: Sequence[Dimension]) -> State:
@@ -100,15 +110,17 @@ def state_of(dimensions: Sequence[Dimension]) -> State:
     return State({}, {}, tables)
 
 
-def dimensions_of(state: State) -> list[Dimension]:
-    """Dimensions that know the same."""
-    about = state.table("dimensions")
+def dimensions_of(state: State, room: Sequence[int]) -> list[Dimension]:
+    """Dimensions that know the same, each of codes below what there is room for."""
+    about = state.table("dimensions", _DIMENSIONS)
     kinds = [None if kind is None else Kind(kind) for kind in listed(about.column("kind"))]
     made = [Dimension(at, name, kinds[at]) for at, name in enumerate(listed(about.column("attribute")))]
-    codes, labels = (_held_in(state.table(name), len(made)) for name in ("codes", "labels"))
-    for dimension, epoch in zip(made, listed(about.column("epoch")), strict=True):
-        dimension.restore(codes[dimension.number])
-        dimension.order.restore(labels[dimension.number], epoch)
+    require(all(isinstance(each.attribute, str) for each in made), "a dimension is of no attribute")
+    require(len({(each.attribute, each.kind) for each in made}) == len(made), "two dimensions are the same")
+    codes, labels = (_held_in(state.table(name, _CONSTANTS), made) for name in ("codes", "labels"))
+    for dimension, epoch, its_room in zip(made, listed(about.column("epoch")), room, strict=True):
+        dimension.restore(codes[dimension.number], its_room)
+        dimension.order.restore(labels[dimension.number], counted("an epoch", epoch))
     return made
 
 
@@ -125,12 +137,13 @@ def _constant_table(by_dimension: Sequence[Sequence[Held]]) -> pa.Table:
     )
 
 
-def _held_in(table: pa.Table, dimensions: int) -> list[list[Held]]:
-    by_dimension: list[list[Held]] = [[] for _ in range(dimensions)]
-    columns = (listed(table.column(name)) for name in ("dimension", "is", "uses"))
+def _held_in(table: pa.Table, dimensions: Sequence[Dimension]) -> list[list[Held]]:
+    by_dimension: list[list[Held]] = [[] for _ in dimensions]
+    require(not any(table.column(name).null_count for name in _NUMBERS), "a number is missing")
+    columns = (listed(table.column(name)) for name in _NUMBERS)
     for operand, number, integer, uses in zip(operands_of(table), *columns, strict=True):
-        constant = constant_of(operand)
-        if constant is None:
-            raise ValueError(f"a constant is {operand}")
+        constant = checked_constant(constant_of(operand))
+        require(0 <= number < len(dimensions), "a constant is of no dimension")
+        require(kind_of(constant) is dimensions[number].kind, f"{constant!r} is not of its dimension")
         by_dimension[number].append((constant, integer, uses))
     return by_dimension

@@ -79,12 +79,12 @@ class DynamicMatcher(KeyedMatcher):
         tallies = {"changes": self._changes, "moves": self._moves, "made": self._made, "dropped": self._dropped}
         return super().state().with_facts(adapt=self.adapt, **tallies)
 
-    def restore(self, state: State) -> None:
+    def restore(self, state: State, slots: Slots) -> None:
         """As every cluster matcher; the tallies go on."""
-        super().restore(state)
+        super().restore(state, slots)
         self.adapt = bool(state.fact("adapt"))
-        self._changes, self._moves = int(state.fact("changes")), int(state.fact("moves"))
-        self._made, self._dropped = int(state.fact("made")), int(state.fact("dropped"))
+        self._changes, self._moves = state.count("changes"), state.count("moves")
+        self._made, self._dropped = state.count("made"), state.count("dropped")
 
     def _choose_anew(self) -> None:
         if self.adapt:

@@ -18,7 +18,7 @@ from harken.matching.kernels.layout import Clauses, Events
 from harken.matching.locality import in_event_order
 from harken.matching.mentions import Mentions
 from harken.matching.predicates import PredicateTable
-from harken.matching.saving import State
+from harken.matching.saving import State, counted, require
 from harken.matching.translation import translate
 from harken.matching.workspace import Workspace
 from harken.model.expressions import Expression
@@ -132,12 +132,16 @@ class EncodedMatcher(ABC):
             parts = {"predicates": self._predicates.state(), **self._parts()}
             return State.of_parts(parts).with_facts(slots=self._slots, seen=self._seen.tolist())
 
-    def restore(self, state: State) -> None:
-        """Hold what another matcher held. Linear in the number of distinct predicates: the rest is mapped."""
+    def restore(self, state: State, slots: Slots) -> None:
+        """Hold what another matcher held. The index is mapped, and each of its words looked at once.
+
+        Beyond that, linear in the number of distinct predicates.
+        """
         self._predicates.restore(state.part("predicates"))
-        self._slots = int(state.fact("slots"))
-        self._seen[:] = state.fact("seen")
-        self._restore_parts(state)
+        self._slots = state.count("slots")
+        require(self._slots == len(slots), "there are more or fewer subscriptions than is said")
+        self._seen[:] = [counted("what was seen", each) for each in state.fact("seen")]
+        self._restore_parts(state, slots)
         self._changed()
 
     def _said(self, clauses: Sequence[Sequence[int]]) -> Expression:
@@ -191,7 +195,7 @@ class EncodedMatcher(ABC):
         """What is to be saved beside the predicates, by name."""
 
     @abstractmethod
-    def _restore_parts(self, state: State) -> None:
+    def _restore_parts(self, state: State, slots: Slots) -> None:
         """Hold the parts that were saved."""
 
     @abstractmethod

@@ -19,10 +19,12 @@ import pyarrow as pa
 
 from harken.errors import DuplicateSubscriptionError, SubscriptionError, UnknownSubscriptionError
 from harken.matching.contract import Slots
-from harken.matching.saving import State
+from harken.matching.saving import State, require
 from harken.model import capacity
 from harken.model.subscriptions import SubscriptionId
 from harken.model.values import INT_MAX, INT_MIN
+
+_STRINGS = pa.schema([("id", pa.string())])
 
 FEW = 1_000
 """Up to so many ids, a dictionary is quicker than loading the kernels."""
@@ -103,26 +105,36 @@ class Identities:
         """Strings in the order of their slots, or integers by slot, and the slots that are free."""
         free = np.array(self._free, np.uint32)
         if isinstance(self._held, _IntegerIds):
-            return State({}, {"free": free, "ids": self._held.by_slot(self._slots)})
-        ids = self.id_array(self.slots())
-        if pa.types.is_integer(ids.type):
-            return State({}, {"free": free, "ids": ids.to_numpy()})
-        return State({}, {"free": free}, {"ids": pa.table({"id": ids})})
+            return State({"by_slot": True}, {"free": free, "ids": self._held.by_slot(self._slots)})
+        slots = self.slots()
+        ids = self.id_array(slots)
+        if not pa.types.is_integer(ids.type):
+            return State({}, {"free": free}, {"ids": pa.table({"id": ids})})
+        by_slot = np.zeros(self._slots, np.int64)
+        by_slot[slots] = ids.to_numpy()
+        return State({"by_slot": True}, {"free": free, "ids": by_slot})
 
     def restore(self, state: State) -> None:
         """Hold the ids that others held, under the same slots. Only if empty."""
         free = state.array("free", np.uint32)
-        self._free = array("I", free.tobytes())
         if "ids" in state.tables:
-            ids = _joined(state.table("ids").column("id"))
-        elif len(state.array("ids", np.int64)) - len(free) > self._few:
-            by_slot = state.array("ids", np.int64)
-            self._slots = len(by_slot)
-            self._held = _IntegerIds.of(by_slot, free)
+            ids = _joined(state.table("ids", _STRINGS).column("id"))
+            require(not ids.null_count, "an id is missing")
+            self._hold(ids, len(ids) + len(free), free)
             return
-        else:
-            ids = pa.array(state.array("ids", np.int64))
-        self._slots = len(ids) + len(free)
+        by_slot = state.array("ids", np.int64)
+        if len(by_slot) - len(free) > self._few:
+            self._slots, self._free = _checked_slots(len(by_slot), free), array("I", free.tobytes())
+            self._held = _IntegerIds.of(by_slot, free)
+        elif state.facts.get("by_slot"):
+            slots = _checked_slots(len(by_slot), free)
+            self._hold(pa.array(np.delete(by_slot, free)), slots, free)
+        else:  # up to version 3, a few lay without gaps
+            self._hold(pa.array(by_slot), len(by_slot) + len(free), free)
+
+    def _hold(self, ids: pa.Array, slots: int, free: npt.NDArray[np.uint32]) -> None:
+        """Hold ids under the slots, of so many, that are not free, ascending."""
+        self._slots, self._free = _checked_slots(slots, free), array("I", free.tobytes())
         self._held.put(ids, self.slots())
 
     def accepts(self, id_type: pa.DataType) -> bool:
@@ -315,9 +327,8 @@ class _IntegerIds:
     @classmethod
     def of(cls, by_slot: npt.NDArray[np.int64], free: npt.NDArray[np.uint32]) -> _IntegerIds:
         """Ids as they lie. Their table is made when one is first looked up: whoever only matches needs none."""
-        if len(free) and free.max() >= len(by_slot):
-            raise ValueError("a slot is free that there is not")
         held = cls()
+        _refuse_repeated(np.delete(by_slot, free) if len(free) else by_slot)
         held._ids, held._table, held._unused = by_slot.view(np.uint64), None, free
         return held
 
@@ -384,6 +395,21 @@ class _IntegerIds:
 def _portioned(ids: pa.Array) -> Iterator[SubscriptionId]:
     for start in range(0, len(ids), PORTION):
         yield from ids[start : start + PORTION].to_pylist()
+
+
+def _checked_slots(slots: int, free: npt.NDArray[np.uint32]) -> int:
+    """So many slots, of which these are free; ValueError if they cannot be."""
+    require(not len(free) or int(free.max()) < slots, "a slot is free that there is not")
+    ascending = np.sort(free)
+    require(bool((ascending[1:] != ascending[:-1]).all()), "a slot is free twice")
+    return slots
+
+
+def _refuse_repeated(ids: npt.NDArray[np.int64]) -> None:
+    """ValueError if an id comes twice. Those that were given out ascending are seen not to at once."""
+    if not (ids[1:] > ids[:-1]).all():
+        ids = np.sort(ids)
+        require(bool((ids[1:] != ids[:-1]).all()), "an id comes twice")
 
 
 def _unsigned(ids: pa.Array) -> npt.NDArray[np.uint64]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from harken.matching.growing import GrowingArray
-from harken.matching.saving import State
+from harken.matching.saving import State, require
 
 
 class Members:
@@ -32,8 +32,21 @@ class Members:
         """Have the lists that others had."""
         self.head = GrowingArray.of(state.array("head", np.int32), fill=-1)
         self.next = GrowingArray.of(state.array("next", np.int32), fill=-1)
-        self.predicate = GrowingArray.of(state.array("predicate", np.int32))
+        self.predicate = GrowingArray.of(state.array("predicate", np.int32, size=len(self.next)))
         self._free = state.array("free", np.int64).tolist()
+        self._check_free()
+
+    def _check_free(self) -> None:
+        """ValueError if the lists do not end, or a node that is free is in one."""
+        following, free = self.next.values.tolist(), set(self._free)
+        require(len(free) == len(self._free) <= len(following), "a place for a set is free twice")
+        require(all(0 <= node < len(following) for node in free), "a place for a set is free that there is not")
+        seen: set[int] = set()
+        for node in self.head.values[self.head.values >= 0].tolist():
+            while node >= 0:
+                require(node < len(following) and node not in seen and node not in free, "a list does not end")
+                seen.add(node)
+                node = following[node]
 
     def add(self, place: int, predicate: int) -> None:
         """A set holds the constant at this place."""

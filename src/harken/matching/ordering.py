@@ -11,11 +11,13 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from functools import cmp_to_key
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from harken.matching.saving import require
 from harken.model.numbers import Exact, floor_of
 from harken.model.values import EventValue, Kind, Value, compare
 from harken.normal.operators import operand_of
@@ -63,6 +65,10 @@ class Order:
 
     def restore(self, held: Sequence[Held], epoch: int) -> None:
         """Hold the constants that another order held. Only one without any can."""
+        constants, labels = [each for each, _, _ in held], [label for _, label, _ in held]
+        require(all(one < other for one, other in pairwise(constants)), "constants are not in order")  # type: ignore[operator]
+        require(all(one < other for one, other in pairwise(labels)), "labels are not in order")
+        require(all(-FARTHEST <= label <= FARTHEST for label in labels), "a label is out of bounds")
         self.epoch = epoch
         self._sorted = [constant for constant, _, _ in held]
         self._labels = {constant: label for constant, label, _ in held}

@@ -31,13 +31,14 @@ from harken.matching.kernels.layout import (
 )
 from harken.matching.members import Members
 from harken.matching.mentions import Mentions
-from harken.matching.rows import Row, predicate_table, predicates_of
-from harken.matching.saving import Arrays, State
+from harken.matching.rows import PREDICATE_ROWS, Row, predicate_table, predicates_of
+from harken.matching.saving import Arrays, State, require
+from harken.matching.soundness import Sense, check_predicates
 from harken.model import capacity
 from harken.model.evaluation import holds
 from harken.model.expressions import Expression, Not, Predicate
-from harken.model.values import SPATIAL_KINDS, EventValue, Kind, Type, Value
-from harken.normal.operators import Operand, constant_of, expression_of
+from harken.model.values import SPATIAL_KINDS, EventValue, Kind, Type, Value, checked_constant, kind_of
+from harken.normal.operators import OPERATORS, Operand, constant_of, expression_of
 
 Test = Callable[[EventValue], bool]
 
@@ -45,6 +46,7 @@ _BOUNDS = {">": (True, 1), ">=": (True, 0), "<": (False, -1), "<=": (False, 0)}
 """Bounding operators: whether they bound from below, and how far from the constant's label the bound is."""
 
 
+_CODES = {"=": EQUAL, "!=": DIFFERENT, "in": MEMBER, "is": IS_PRESENT}
 _LED_TO = (EQUAL, MEMBER, TESTED)
 """Operators of predicates that phase one finds from an event's values."""
 
@@ -194,30 +196,35 @@ class PredicateTable:
         """Become what another table was: clusters hold its numbers and codes. Only an empty one can."""
         own = state.part("table")
         self._operator = GrowingArray.of(own.array("operator", np.int8))
-        self._dimension = GrowingArray.of(own.array("dimension", np.int32))
-        self._low = GrowingArray.of(own.array("low", np.int64))
-        self._high = GrowingArray.of(own.array("high", np.int64))
-        self._initial = GrowingArray.of(own.array("initial", np.uint8))
-        self._cell = GrowingArray.of(own.array("cell", np.int32), fill=-1)
-        self._uses = GrowingArray.of(own.array("uses", np.int64))
+        size = len(self._operator)
+        self._dimension = GrowingArray.of(own.array("dimension", np.int32, size=size))
+        self._low = GrowingArray.of(own.array("low", np.int64, size=size))
+        self._high = GrowingArray.of(own.array("high", np.int64, size=size))
+        self._initial = GrowingArray.of(own.array("initial", np.uint8, size=size))
+        self._cell = GrowingArray.of(own.array("cell", np.int32, size=size), fill=-1)
+        self._uses = GrowingArray.of(own.array("uses", np.int64, size=size))
         self._equal_first = GrowingArray.of(own.array("equal_first", np.int64))
         self._equal_room = own.array("equal_room", np.int64).tolist()
         self._equal = GrowingArray.of(own.array("equal", np.int32), fill=-1)
         self._members.restore(state.part("members"))
-        self.dimensions = dimensions_of(state.part("dimensions"))
+        self.dimensions = dimensions_of(state.part("dimensions"), self._equal_room)
         for dimension in self.dimensions:
             self.by_attribute.setdefault(dimension.attribute, {})[dimension.kind] = dimension
         self.bands.restore(state.part("bands"), self.dimensions)
-        self._restore_rows(own.table("predicates"))
+        self._restore_rows(own.table("predicates", PREDICATE_ROWS))
 
     def _restore_rows(self, table: pa.Table) -> None:
         """Know again what the predicates say, and which are of what sort."""
         operator, dimension = self._operator.values, self._dimension.values
         self._rows = [None] * len(operator)
         for number, rows in predicates_of(table):
+            require(0 <= number < len(operator) and self._rows[number] is None, "a predicate has no number")
             self._rows[number] = rows
             self._numbers[rows] = number
             self.attributes.add(rows[0][0])
+        require(len(self._numbers) == len(self._rows) - self._rows.count(None), "two predicates say the same")
+        senses = {number: self._sense(rows) for number, rows in enumerate(self._rows) if rows is not None}
+        check_predicates(senses, self.arrays(), self._equal_room, self.dimensions, self.bands)
         self._free = np.flatnonzero(operator < 0).tolist()
         for number in np.flatnonzero(operator == TESTED).tolist():
             self._tests.setdefault(int(dimension[number]), {})[number] = _test(expression_of([self.rows(number)]))
@@ -226,6 +233,31 @@ class PredicateTable:
             self._intervals.setdefault(its_dimension, set()).add(number)
         listed = (self._initial.values == FALSE) & (operator >= 0) & (operator != EQUAL)
         self._listed = int(np.count_nonzero(listed))
+
+    def check_uses(self, found: npt.NDArray[np.int64]) -> None:
+        """ValueError unless predicates are used as often as was found."""
+        require(np.array_equal(found, self._uses.values), "predicates are used more or less often than is said")
+
+    def _sense(self, rows: tuple[Row, ...]) -> Sense:
+        """What a predicate says of a dimension that is there; ValueError if it is none."""
+        name, operator, operand = rows[0]
+        operators = {row[1] for row in rows}
+        require(len(rows) == 1 or operators == {"in"} or operators <= _BOUNDS.keys(), "a predicate is several")
+        require(all(row[0] == name for row in rows) and operator in OPERATORS, "a predicate is of two attributes")
+        code, kind = _meaning(operator, operand)
+        dimension = self.by_attribute[name][kind]
+        if code in (TESTED, IS_PRESENT, IS_ABSENT):
+            expression_of([rows])  # looks at its parts itself
+            return Sense(code, dimension, (), 0, 0)
+        constants = [checked_constant(_constant(each)) for _, _, each in rows]
+        require(all(kind_of(constant) is kind for constant in constants), "a predicate is of two kinds")
+        low, high = 0, 0
+        if code == INTERVAL:
+            require(kind not in SPATIAL_KINDS, "shapes are in no order")
+            low, high = self._bounds_in_labels(dimension, rows)
+        elif code != MEMBER:
+            low = dimension.codes[constants[0]]
+        return Sense(code, dimension, constants, low, high)
 
     def _add(self, rows: tuple[Row, ...]) -> int:
         number = self._free.pop() if self._free else len(self._rows)
@@ -251,23 +283,11 @@ class PredicateTable:
     def _understood(self, number: int, rows: tuple[Row, ...]) -> tuple[int, Dimension, int]:
         """A predicate's operator for kernels, its dimension and its first operand."""
         attribute, operator, operand = rows[0]
-        if operator in ("is null", "is not null"):
-            dimension = self._dimension_for(attribute, None)
-            return IS_ABSENT if operator == "is null" else IS_PRESENT, dimension, 0
-        kind = Type(operand.type).kind
-        if operator in ("=", "!="):
-            dimension = self._dimension_for(attribute, kind)
-            return EQUAL if operator == "=" else DIFFERENT, dimension, dimension.hold(_constant(operand))
-        if operator == "in":
-            return MEMBER, self._dimension_for(attribute, kind), 0
-        if operator == "is":
-            return IS_PRESENT, self._dimension_for(attribute, kind), 0
-        if operator in _BOUNDS:
-            return INTERVAL, self._dimension_for(attribute, kind), 0
-        # Spatial predicates ask points and boxes alike: theirs is the dimension of all values.
-        dimension = self._dimension_for(attribute, None if kind in SPATIAL_KINDS else Kind.STRING)
-        self._tests.setdefault(dimension.number, {})[number] = _test(expression_of([rows]))
-        return TESTED, dimension, 0
+        code, kind = _meaning(operator, operand)
+        dimension = self._dimension_for(attribute, kind)
+        if code == TESTED:
+            self._tests.setdefault(dimension.number, {})[number] = _test(expression_of([rows]))
+        return code, dimension, dimension.hold(_constant(operand)) if code in (EQUAL, DIFFERENT) else 0
 
     def _is_listed(self, number: int) -> bool:
         """Whether phase one may list a predicate along with others of its dimension."""
@@ -360,12 +380,17 @@ class PredicateTable:
 
     def _bound(self, dimension: Dimension, numbers: Collection[int]) -> None:
         for number in numbers:
-            low, high = LOWEST, HIGHEST
-            for _, operator, operand in self.rows(number):
-                from_below, offset = _BOUNDS[operator]
-                label = dimension.order.label_of_constant(_constant(operand)) + offset
-                low, high = (label, high) if from_below else (low, label)
-            self._low.values[number], self._high.values[number] = low, high
+            self._low.values[number], self._high.values[number] = self._bounds_in_labels(
+                dimension, self.rows(number)
+            )
+
+    def _bounds_in_labels(self, dimension: Dimension, rows: tuple[Row, ...]) -> tuple[int, int]:
+        low, high = LOWEST, HIGHEST
+        for _, operator, operand in rows:
+            from_below, offset = _BOUNDS[operator]
+            label = dimension.order.label_of_constant(_constant(operand)) + offset
+            low, high = (label, high) if from_below else (low, label)
+        return low, high
 
     def _bounds(self, numbers: Collection[int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         return self._low.values[list(numbers)], self._high.values[list(numbers)]
@@ -384,9 +409,23 @@ class PredicateTable:
         return changed
 
 
+def _meaning(operator: str, operand: Operand) -> tuple[int, Kind | None]:
+    """An operator for kernels, and of which kind of values it is; None for those of any."""
+    if operator in ("is null", "is not null"):
+        return IS_ABSENT if operator == "is null" else IS_PRESENT, None
+    kind = Type(operand.type).kind
+    if operator in _CODES:
+        return _CODES[operator], kind
+    if operator in _BOUNDS:
+        return INTERVAL, kind
+    # Spatial predicates ask points and boxes alike: theirs is the dimension of all values.
+    return TESTED, None if kind in SPATIAL_KINDS else Kind.STRING
+
+
 def _constant(operand: Operand) -> Value:
     value = constant_of(operand)
-    assert value is not None, "compiled tables are checked before they come here"
+    if value is None:  # compiled tables are checked before they come here, files are not
+        raise ValueError("a predicate has no operand")
     return value
 
 

@@ -14,13 +14,24 @@ from harken.normal.operators import Operand
 Row: TypeAlias = tuple[str, str, Operand]
 """A predicate of the compiled form: attribute, operator, operand."""
 
-_OPERAND = {field.name: field.type for field in PREDICATE if field.name in Operand._fields}
+OPERAND_TYPES = {field.name: field.type for field in PREDICATE if field.name in Operand._fields}
+"""The columns of an operand."""
+
+PREDICATE_ROWS = pa.schema(
+    [
+        ("number", pa.int64()),
+        ("attribute", PREDICATE.field("attribute").type),
+        ("operator", PREDICATE.field("operator").type),
+        *OPERAND_TYPES.items(),
+    ]
+)
+"""The columns of numbered predicates."""
 
 
 def operand_columns(operands: Sequence[Operand]) -> dict[str, pa.Array]:
     """Operands columnwise, every one exactly as it is."""
     values = list(zip(*operands, strict=True)) or [()] * len(Operand._fields)
-    return {name: pa.array(each, _OPERAND[name]) for name, each in zip(Operand._fields, values, strict=True)}
+    return {name: pa.array(each, OPERAND_TYPES[name]) for name, each in zip(Operand._fields, values, strict=True)}
 
 
 def operands_of(table: pa.Table) -> Iterator[Operand]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from harken.matching.contract import Stats
+from harken.matching.contract import Slots, Stats
 from harken.matching.cost import Costs, calibrated
 from harken.matching.kernels.layout import FIRST_KEY_TABLE
 from harken.matching.kernels.sampling import Equalities, sample_equalities
@@ -83,10 +83,10 @@ class StaticMatcher(KeyedMatcher):
         """As every cluster matcher, and when the choice was made."""
         return super().state().with_facts(clauses_then=self._clauses_then)
 
-    def restore(self, state: State) -> None:
+    def restore(self, state: State, slots: Slots) -> None:
         """As every cluster matcher; the choice stays."""
-        super().restore(state)
-        self._clauses_then = int(state.fact("clauses_then"))
+        super().restore(state, slots)
+        self._clauses_then = state.count("clauses_then")
 
     def _choose_anew(self) -> None:
         self.optimise()

@@ -13,7 +13,7 @@ from harken.matching.growing import GrowingArray
 from harken.matching.kernels.estimating import add_constants
 from harken.matching.kernels.layout import BANDS, CELLS, MEMBER, MISSING, Chances, Events
 from harken.matching.predicates import PredicateTable
-from harken.matching.saving import State, joined, parted
+from harken.matching.saving import State, counted, joined, parted, require
 
 SAMPLE = 256
 """Events looked at per block."""
@@ -55,16 +55,21 @@ class EventStatistics:
         }
         return State(facts, {"present": self._present.values, "constants": constants, "labels": labels})
 
-    def restore(self, state: State) -> None:
-        """Have seen what others have."""
+    def restore(self, state: State, dimensions: int) -> None:
+        """Have seen what others have, of so many dimensions."""
         self.events = float(state.fact("events"))
         self._present = GrowingArray.of(state.array("present", np.float64))
         constants = parted(state.array("constants", np.float64), state.fact("constant_sizes"))
         self._constants = [GrowingArray.of(each) for each in constants]
+        require(len(self._present) <= dimensions and len(constants) <= dimensions, "events had other attributes")
+        require(0 <= self.events < 2**53, f"{self.events} is no number of events")
+        for counts in (self._present.values, *constants):
+            require(bool(((counts >= 0) & (counts <= self.events * 1.001)).all()), "more was seen than events")
         labels = parted(state.array("labels", np.int64), state.fact("label_sizes"))
         for (dimension, epoch), each in zip(state.fact("labelled"), labels, strict=True):
+            require(counted("a dimension", dimension) < dimensions, "labels are of no dimension")
             self._labels[dimension] = _Labels()
-            self._labels[dimension].add(epoch, each)
+            self._labels[dimension].add(counted("an epoch", epoch), each)
 
     def observe(self, events: Events, predicates: PredicateTable) -> None:
         """Count a sample of encoded events."""

@@ -77,7 +77,8 @@ def build_part(blueprint: Blueprint, shard: int) -> Part | None:
     subscriptions = Subscriptions(blueprint.subscriptions)
     snapshot = blueprint.snapshot(subscriptions)
     rules = snapshot.rules
-    engine = Engine(blueprint.algorithm, rules.schema, limits=rules.limits, **blueprint.options)
+    # Nobody asks a part what was written: the folder of subscriptions knows.
+    engine = Engine(blueprint.algorithm, rules.schema, limits=rules.limits, keep_text=False, **blueprint.options)
     for table in subscriptions.tables(snapshot):
         here = _of_shard(table, blueprint.division, shard)
         if here.num_rows:
@@ -103,5 +104,5 @@ def _lessons(path: str) -> pa.Table:
 def _saved(engine: Engine, folder: Path) -> Part:
     name = uuid.uuid4().hex
     engine.save(folder / name)
-    size = sum(path.stat().st_size for path in (folder / name).iterdir())
+    size = sum(path.stat().st_size for path in (folder / name).rglob("*") if path.is_file())
     return Part(name, len(engine), size)

@@ -17,8 +17,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harken.durable import sync
 from harken.errors import EventError, closest
-from harken.spark.versions import sync
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
+from harken.durable import sync
 from harken.errors import IndexFormatError
 from harken.normal.compiled import conform
-from harken.spark.versions import sync
 
 Kind: TypeAlias = Literal["appends", "upserts", "deletes"]
 APPENDS: Kind = "appends"

@@ -13,6 +13,7 @@ import uuid
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from harken.durable import sync, write_durably
 from harken.errors import ConcurrentChangeError, IndexFormatError, UnknownVersionError
 
 Document: TypeAlias = dict[str, Any]
@@ -57,7 +58,7 @@ class VersionLog:
         self.folder.mkdir(parents=True, exist_ok=True)
         draft = self.folder / f".{uuid.uuid4().hex}"
         try:
-            _write_durably(draft, json.dumps(document, indent=1))
+            write_durably(draft, json.dumps(document, indent=1))
             os.link(draft, self._path(version))
         except FileExistsError:
             raise ConcurrentChangeError(str(self.folder), version) from None
@@ -75,19 +76,3 @@ class VersionLog:
 
 def _is_version(name: str) -> bool:
     return name.endswith(_SUFFIX) and name.removesuffix(_SUFFIX).isdigit()
-
-
-def _write_durably(path: Path, text: str) -> None:
-    with open(path, "x", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def sync(path: Path) -> None:
-    """Have a file, or the names in a folder, survive a power cut."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -22,6 +22,10 @@ _EXPERIMENTS: dict[str, Experiment] = {
         "harken.bench.experiments.compiling:run",
         "text to compiled form: shared shapes, many shapes, all-distinct texts",
     ),
+    "damage": Experiment(
+        "harken.bench.experiments.damage:run",
+        "saved engines, damaged in thousands of ways: each is refused, or works",
+    ),
     "fabret-fig3a": Experiment(
         "harken.bench.experiments.fabret_scaling:run",
         "matching time against the number of subscriptions, all algorithms (workload w0)",

@@ -69,7 +69,8 @@ def tally_savings(
             length, capacity = np.int64(words[base + LENGTH]), np.int64(words[base + CAPACITY])
             width = np.int64(words[base + WIDTH])
             block = np.int64(words[base + NEXT])
-            chance = access_chance(predicates, tables, selectivity, table, key)
+            # What is left of a table that was closed has keys that mean nothing in the one it has become.
+            chance = access_chance(predicates, tables, selectivity, table, key) if length > 0 else 0.0
             if chance == 0.0:
                 continue
             row = table
@@ -100,8 +101,11 @@ def saved_by(
         block = np.int64(blocks.directory[place])
         while block > 0:
             base = block * LINE
-            here = access_chance(predicates, tables, chances.selectivity, table, np.int64(words[base + KEY]))
-            for entry in range(np.int64(words[base + LENGTH])):
+            length = np.int64(words[base + LENGTH])
+            here = 0.0
+            if length > 0:
+                here = access_chance(predicates, tables, chances.selectivity, table, np.int64(words[base + KEY]))
+            for entry in range(length):
                 count = clause_predicates(predicates, tables, words, block, entry, clause)
                 _, _, elsewhere = choose(predicates, tables, chances, clause[:count], table)
                 saved += elsewhere - here

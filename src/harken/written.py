@@ -1,0 +1,245 @@
+"""What was written: the text of each subscription, kept so that people are shown their own words.
+
+An index knows of a subscription what its clauses ask for, where `price < 100 AND price > 200` is FALSE. Its text
+is kept beside it, packed: texts that came together lie in one **block** of up to a thousand, compressed, as they
+have most of their words in common. Only the block of the latest is open.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from harken.errors import HarkenError
+from harken.language import parse, to_text
+from harken.matching.contract import Slots
+from harken.matching.growing import GrowingArray
+from harken.matching.saving import DAMAGE, State
+from harken.model.expressions import Expression, Node
+from harken.model.limits import Limits
+
+BLOCK = 1_024
+"""Texts of a block, at most."""
+
+MOST_CHARACTERS = 1 << 18
+"""Characters of a block, at most; a longer text has one for itself, uncompressed."""
+
+_MOST_PACKED = 4 * BLOCK + 4 * MOST_CHARACTERS
+"""Bytes that a compressed block can have before that."""
+
+_NONE = 0
+"""Instead of the number of a text, which count from 1: there is none."""
+
+Packed: TypeAlias = bytes | npt.NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Texts that are packed: their lengths, then all of them, compressed if that makes them smaller."""
+
+    packed: Packed
+    size: int
+    """Bytes before that."""
+    count: int
+
+    def check(self) -> None:
+        """ValueError if unpacking would take more than packing can have taken."""
+        length = len(self.packed)
+        if not 0 <= self.count <= BLOCK or not (self.size == length or length < self.size <= _MOST_PACKED):
+            raise ValueError("a block of texts is larger than any can be")
+
+
+class Written:
+    """Texts by slot. Changes must not run beside anything else; any number of threads may read at once."""
+
+    def __init__(self) -> None:
+        self._numbers = GrowingArray(np.uint32)
+        self._codec = pa.Codec("zstd", compression_level=1)
+        self._blocks: list[_Block | None] = []
+        self._open: list[str] = []
+        """The texts of the last block, which is not packed yet."""
+        self._characters = 0
+        self._live = GrowingArray(np.int64)
+        self._latest: tuple[_Block, list[str]] | None = None
+        """A block that was unpacked: whoever asks for one text of it often asks for the next."""
+        self._begin()
+
+    def __len__(self) -> int:
+        """How many texts there are."""
+        return int(self._live.values.sum())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes taken."""
+        packed = sum(len(block.packed) for block in self._blocks if block is not None)
+        return packed + self._numbers.nbytes + self._live.nbytes + self._characters
+
+    def text(self, slot: int) -> str | None:
+        """What was written under a slot; None if that is not known, or was loaded and cannot be read."""
+        if slot >= len(self._numbers) or self._numbers.values[slot] == _NONE:
+            return None
+        block, place = divmod(int(self._numbers.values[slot]) - 1, BLOCK)
+        packed = self._blocks[block]
+        if packed is None:
+            return self._open[place]
+        latest = self._latest
+        if latest is None or latest[0] is not packed:
+            latest = self._latest = packed, self._unpacked(packed)
+        return latest[1][place] if place < len(latest[1]) else None
+
+    def admit(self, slots: Slots, expressions: Sequence[object]) -> None:
+        """Keep texts, or what trees print as, under slots that have none. Linear in their length."""
+        texts: Sequence[str] = expressions  # type: ignore[assignment]  # what is no tree has been read as a text
+        if set(map(type, expressions)) - {str}:
+            texts = [to_text(each) if isinstance(each, Node) else each for each in expressions]  # type: ignore[arg-type, misc]
+        self._keep(slots, texts)
+
+    def _keep(self, slots: Slots, texts: Sequence[str]) -> None:
+        self._numbers.grow_to(int(slots.max(initial=-1)) + 1)
+        done = 0
+        while done < len(texts):
+            some = self._that_fit(texts, done)
+            first = 1 + (len(self._blocks) - 1) * BLOCK + len(self._open)
+            self._numbers.values[slots[done : done + len(some)]] = np.arange(first, first + len(some))
+            self._open += some
+            self._live.values[-1] += len(some)
+            self._characters += sum(map(len, some))
+            done += len(some)
+            if done < len(texts) or len(self._open) == BLOCK:
+                self._close()
+
+    def forget(self, slots: Slots) -> None:
+        """Let go of the texts of slots. What takes their room is packed anew once it is the larger part."""
+        slots = slots[slots < len(self._numbers)]
+        numbers = self._numbers.values[slots].astype(np.int64)
+        self._numbers.values[slots] = _NONE
+        blocks = (numbers[numbers != _NONE] - 1) // BLOCK
+        self._live.values[:] -= np.bincount(blocks, minlength=len(self._blocks))
+        if self._idle() > len(self) + 4 * BLOCK:
+            self._pack_anew()
+
+    def state(self) -> State:
+        """The texts as they are packed."""
+        blocks = [self._packed(self._open) if block is None else block for block in self._blocks]
+        packed = np.concatenate(
+            [np.zeros(0, np.uint8), *(np.frombuffer(each.packed, np.uint8) for each in blocks)]
+        )
+        arrays = {
+            "numbers": self._numbers.values,
+            "packed": packed,
+            "ends": np.cumsum([len(each.packed) for each in blocks], dtype=np.int64),
+            "sizes": np.array([each.size for each in blocks], np.int64),
+            "counts": np.array([each.count for each in blocks], np.int64),
+        }
+        return State({}, arrays)
+
+    def restore(self, state: State, slots: Slots) -> None:
+        """Hold the texts that others held, of these slots. Only if empty; unpacked when asked for."""
+        numbers, packed = state.array("numbers", np.uint32), state.array("packed", np.uint8)
+        ends = state.array("ends", np.int64)
+        sizes, counts = (state.array(name, np.int64, size=len(ends)) for name in ("sizes", "counts"))
+        starts = np.concatenate([np.zeros(1, np.int64), ends])
+        if (np.diff(starts) < 0).any() or starts[-1] != len(packed):
+            raise ValueError("texts are not where they should be")
+        self._blocks = []
+        columns = (each.tolist() for each in (starts[:-1], ends, sizes, counts))
+        for begin, end, size, count in zip(*columns, strict=True):
+            block = _Block(packed[begin:end], size, count)
+            block.check()
+            self._blocks.append(block)
+        self._live = GrowingArray.of(_live(numbers, counts, slots))
+        self._numbers = GrowingArray.of(numbers)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Have another block for texts to come."""
+        self._open, self._characters = [], 0
+        self._blocks.append(None)
+        self._live.append(0)
+
+    def _that_fit(self, texts: Sequence[str], start: int) -> list[str]:
+        """Texts from a place on that the open block has room for; one at least, if it is empty."""
+        some = list(texts[start : start + BLOCK - len(self._open)])
+        room = MOST_CHARACTERS - self._characters
+        if sum(map(len, some)) > room:
+            fitting = sum(size <= room for size in accumulate(map(len, some)))
+            some = some[: max(fitting, not self._open)]
+        return some
+
+    def _close(self) -> None:
+        """Pack the open block, and have another."""
+        self._blocks[-1] = self._packed(self._open)
+        self._begin()
+
+    def _packed(self, texts: list[str]) -> _Block:
+        lengths = np.fromiter(map(len, texts), np.uint32, len(texts)).tobytes()
+        plain = lengths + "".join(texts).encode("utf-8", "surrogatepass")
+        if len(plain) <= _MOST_PACKED:
+            packed = self._codec.compress(plain, asbytes=True)
+            if len(packed) < len(plain):
+                return _Block(packed, len(plain), len(texts))
+        return _Block(plain, len(plain), len(texts))
+
+    def _unpacked(self, block: _Block) -> list[str]:
+        """The texts of a block; none if it was loaded, by whoever trusted it, and is not as it was written."""
+        try:
+            plain = bytes(block.packed)
+            if len(plain) < block.size:
+                plain = self._codec.decompress(plain, block.size, asbytes=True)
+            lengths = np.frombuffer(plain, np.uint32, block.count).tolist()
+            text = plain[4 * block.count :].decode("utf-8", "surrogatepass")
+        except DAMAGE:
+            return []
+        return [text[end - length : end] for length, end in zip(lengths, accumulate(lengths), strict=True)]
+
+    def _idle(self) -> int:
+        """Texts that take room and are nobody's."""
+        return sum(block.count for block in self._blocks if block is not None) + len(self._open) - len(self)
+
+    def _pack_anew(self) -> None:
+        """Leave out what is nobody's. Linear in the length of all texts."""
+        self.__dict__ = self.only(np.flatnonzero(self._numbers.values)).__dict__
+
+    def only(self, slots: Slots) -> Written:
+        """The texts of these slots, packed anew, though a change of others may have failed at any step."""
+        slots = slots[slots < len(self._numbers)]
+        slots = slots[np.argsort(self._numbers.values[slots])]
+        fresh = Written()
+        for start in range(0, len(slots), BLOCK):
+            texts = {slot: self.text(slot) for slot in slots[start : start + BLOCK].tolist()}
+            known = {slot: text for slot, text in texts.items() if text is not None}
+            fresh._keep(np.array(list(known), np.int64), list(known.values()))
+        return fresh
+
+
+def _live(numbers: npt.NDArray[np.uint32], counts: npt.NDArray[np.int64], slots: Slots) -> npt.NDArray[np.int64]:
+    """How many texts of each block are somebody's; ValueError if one is of two, or of a slot not in use."""
+    held = np.flatnonzero(numbers)
+    block, place = np.divmod(numbers[held].astype(np.int64) - 1, BLOCK)
+    if not np.isin(held, slots, assume_unique=True).all():
+        raise ValueError("a text is of a subscription that there is not")
+    if len(block) and (block.max() >= len(counts) or (place >= counts[block]).any()):
+        raise ValueError("a text is in no block")
+    taken = np.sort(numbers[held])
+    if (taken[1:] == taken[:-1]).any():
+        raise ValueError("a text is of two subscriptions")
+    return np.bincount(block, minlength=len(counts)).astype(np.int64)
+
+
+def expression_of(text: str | None, limits: Limits) -> Expression | None:
+    """The expression of a kept text; None without one, or if it was loaded and is none."""
+    if text is None:
+        return None
+    # Trees may print as more than may be written.
+    larger = replace(limits, max_length=sys.maxsize, max_regexes=sys.maxsize, max_depth=2 * limits.max_depth + 4)
+    try:
+        return parse(text, limits=larger)
+    except HarkenError:
+        return None
