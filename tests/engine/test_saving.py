@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 from datetime import UTC, datetime, timedelta
 
@@ -14,8 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harken import Engine, Limits, Schema, algorithms, attr
+from harken.bench.damage import contents, seal
 from harken.compiler import Texts, compile_texts
 from harken.errors import HarkenError, IndexFormatError, SchemaError, UnknownAlgorithmError
+from harken.matching.untrusted import read_table
 from harken.model.evaluation import truth
 from tests.strategies import Generator, events, wide_expressions
 
@@ -194,7 +197,7 @@ def test_a_failed_save_leaves_what_was_there(engine, saved, monkeypatch):
     def fail(*_, **__):
         raise OSError("disk full")
 
-    monkeypatch.setattr(pq, "write_table", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     engine.unsubscribe("a")
     with pytest.raises(OSError, match="disk full"):
         engine.save(saved)
@@ -218,14 +221,17 @@ def edit_manifest(change):
 
 def edit_table(change):
     def damage(folder):
-        path = folder / "subscriptions.parquet"
-        pq.write_table(change(pq.read_table(path)), path)
+        path = contents(folder) / "texts.arrow"
+        table = change(read_table(path))
+        with open(path, "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+        seal(folder)
 
     return damage
 
 
 def truncate(folder):
-    path = folder / "subscriptions.parquet"
+    path = contents(folder) / "texts.arrow"
     path.write_bytes(path.read_bytes()[:-20])
 
 
@@ -236,7 +242,7 @@ def replaced(table, name, values):
 DAMAGE = {
     "no folder": shutil.rmtree,
     "no manifest": lambda folder: (folder / "manifest.json").unlink(),
-    "no table": lambda folder: (folder / "subscriptions.parquet").unlink(),
+    "no table": lambda folder: (contents(folder) / "texts.arrow").unlink(),
     "empty manifest": lambda folder: (folder / "manifest.json").write_text(""),
     "manifest of bytes": lambda folder: (folder / "manifest.json").write_bytes(b"\xff\xfe\x00"),
     "manifest is a list": lambda folder: (folder / "manifest.json").write_text("[]"),
@@ -253,8 +259,8 @@ DAMAGE = {
     "no algorithm": edit_manifest(lambda manifest: manifest.pop("algorithm")),
     "wrong count": edit_manifest(lambda manifest: manifest.update(subscriptions=2)),
     "truncated table": truncate,
-    "table of bytes": lambda folder: (folder / "subscriptions.parquet").write_bytes(b"not parquet"),
-    "empty table file": lambda folder: (folder / "subscriptions.parquet").write_bytes(b""),
+    "table of bytes": lambda folder: (contents(folder) / "texts.arrow").write_bytes(b"not parquet"),
+    "empty table file": lambda folder: (contents(folder) / "texts.arrow").write_bytes(b""),
     "no id column": edit_table(lambda table: table.drop(["id"])),
     "no expression column": edit_table(lambda table: table.drop(["expression"])),
     "bad expression": edit_table(lambda table: replaced(table, "expression", ["x <", "TRUE", "TRUE"])),
@@ -278,7 +284,7 @@ def test_a_text_that_was_tampered_with_is_found(tmp_path):
     engine = Engine()
     engine.subscribe("a", "price = 1234567")
     engine.save(tmp_path / "engine")
-    path = tmp_path / "engine" / "subscriptions.parquet"
+    path = contents(tmp_path / "engine") / "texts.arrow"
     content = path.read_bytes()
     assert b"price = 1234567" in content
     path.write_bytes(content.replace(b"price = 1234567", b"price = 1234568"))
@@ -286,14 +292,45 @@ def test_a_text_that_was_tampered_with_is_found(tmp_path):
         Engine.load(tmp_path / "engine")
 
 
-def test_a_folder_of_the_first_version_is_still_read(engine, saved):
-    def as_it_was(manifest):
-        manifest["version"] = 1
-        for later in ("options", "form"):
+def as_it_was(folder, version):
+    """Make a folder one of an earlier version: files in the folder itself, texts in Parquet."""
+    pq.write_table(read_table(contents(folder) / "texts.arrow"), folder / "subscriptions.parquet")
+    shutil.rmtree(contents(folder))
+
+    def change(manifest):
+        manifest["version"] = version
+        for later in ("files", "generation", "keep_text", *(("options", "form") if version == 1 else ())):
             del manifest[later]
 
-    edit_manifest(as_it_was)(saved)
+    edit_manifest(change)(folder)
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_a_folder_of_an_earlier_version_is_still_read_and_replaced(version, engine, saved):
+    as_it_was(saved, version)
+    loaded = Engine.load(saved)
+    assert seen(loaded) == seen(engine)
+    loaded.save(saved)
     assert seen(Engine.load(saved)) == seen(engine)
+    assert not (saved / "subscriptions.parquet").exists()
+
+
+def test_a_table_of_an_earlier_version_that_is_damaged_says_so(saved):
+    as_it_was(saved, 3)
+    path = saved / "subscriptions.parquet"
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(IndexFormatError):
+        Engine.load(saved)
+
+
+def test_a_table_of_an_earlier_version_that_would_become_huge_is_refused(saved):
+    as_it_was(saved, 3)
+    rows = 2_000_000
+    many = pa.table({"id": pa.array([0] * rows), "expression": pa.array(["TRUE"] * rows).dictionary_encode()})
+    pq.write_table(many, saved / "subscriptions.parquet", compression="zstd")
+    edit_manifest(lambda manifest: manifest.update(subscriptions=rows))(saved)
+    with pytest.raises(IndexFormatError, match="claims to hold"):
+        Engine.load(saved)
 
 
 def test_without_verifying_a_sound_folder_is_the_same(engine, saved):
@@ -306,7 +343,7 @@ def test_expressions_are_saved_as_texts_and_an_index_as_it_is(engine, saved, tmp
     index = Engine.load(saved, algorithm="propagation")
     index.save(tmp_path / "index")
     assert json.loads((tmp_path / "index" / "manifest.json").read_text())["form"] == "index"
-    assert not (tmp_path / "index" / "subscriptions.parquet").exists()
+    assert not (contents(tmp_path / "index") / "texts.arrow").exists()
     event = {"x": 0.5, "name": "it's x"}
     assert Engine.load(tmp_path / "index").match(event, at=NOON) == engine.match(event, at=NOON)
 
@@ -336,7 +373,7 @@ def test_a_byte_gone_wrong_never_gives_another_kind_of_error(tmp_path_factory, d
     engine = Engine("reference")
     engine.subscribe_many([("a", "x = 1"), ("b", "x IN (1, 'a') OR a.b < 5")])
     engine.save(folder)
-    path = folder / data.draw(st.sampled_from(["manifest.json", "subscriptions.parquet"]))
+    path = data.draw(st.sampled_from([folder / "manifest.json", contents(folder) / "texts.arrow"]))
     content = bytearray(path.read_bytes())
     content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
     path.write_bytes(content)

@@ -26,7 +26,7 @@ def made(variant, **further):
 
 def contents(folder):
     """The bytes of all files by name."""
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def index_of(engine):

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harken import Engine
+from harken.bench.damage import contents as inside
 from harken.errors import HarkenError, IndexFormatError
 from tests.matching.churning import Churn, contents, made
 
@@ -84,20 +85,22 @@ FILES = [
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_a_damaged_file_is_an_index_format_error_that_names_it(way, name, saved):
-    way(saved / name)
+    path = inside(saved) / name
+    way(path)
     with pytest.raises(IndexFormatError) as caught:
         Engine.load(saved)
-    assert str(saved / name) in str(caught.value)
+    assert str(path) in str(caught.value)
 
 
 def test_every_file_of_a_folder_is_looked_at(saved):
     for name in contents(saved).keys() - {"manifest.json"}:
-        content = (saved / name).read_bytes()
-        flipped(saved / name)
+        path = inside(saved) / name
+        content = path.read_bytes()
+        flipped(path)
         with pytest.raises(IndexFormatError, match="checksum") as caught:
             Engine.load(saved)
-        assert str(saved / name) in str(caught.value)
-        (saved / name).write_bytes(content)
+        assert str(path) in str(caught.value)
+        path.write_bytes(content)
     Engine.load(saved)
 
 
@@ -134,7 +137,7 @@ def test_a_manifest_that_says_otherwise_is_an_index_format_error_that_names_the_
         return
     with pytest.raises(IndexFormatError) as caught:
         Engine.load(saved, verify=verify)
-    assert str(saved / "index.clusters.words.npy") in str(caught.value)
+    assert str(inside(saved) / "index.clusters.words.npy") in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +168,7 @@ def test_a_manifest_that_does_not_fit_its_folder_is_an_index_format_error(change
 @pytest.mark.parametrize("other", [np.zeros(4, np.int64), np.zeros((2, 2), np.uint32), np.zeros(3, ">u4")])
 @pytest.mark.parametrize("verify", [True, False])
 def test_a_file_of_another_type_is_found_even_if_the_manifest_agrees_with_it(other, verify, saved):
-    path = saved / "index.clusters.words.npy"
+    path = inside(saved) / "index.clusters.words.npy"
     np.save(path, other)
     with pytest.raises(IndexFormatError) as caught:
         Engine.load(saved, verify=verify)
@@ -178,7 +181,7 @@ def test_a_file_of_another_type_is_found_even_if_the_manifest_agrees_with_it(oth
 
 
 def test_without_verifying_a_file_of_the_wrong_size_is_still_found(saved):
-    path = saved / "index.clusters.directory.npy"
+    path = inside(saved) / "index.clusters.directory.npy"
     truncated(path)
     with pytest.raises(IndexFormatError, match="bytes, and should have") as caught:
         Engine.load(saved, verify=False)
@@ -189,7 +192,7 @@ def test_without_verifying_a_file_of_the_wrong_size_is_still_found(saved):
 @settings(max_examples=10 if AS_PYTHON else 60, deadline=None)
 def test_a_byte_gone_wrong_anywhere_never_gives_another_kind_of_error(pristine, tmp_path_factory, data):
     folder = shutil.copytree(pristine, tmp_path_factory.mktemp("bytes") / "engine")
-    path = folder / data.draw(st.sampled_from(["manifest.json", *sorted(contents(folder))]))
+    path = data.draw(st.sampled_from([folder / "manifest.json", *sorted(inside(folder).iterdir())]))
     content = bytearray(path.read_bytes())
     content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
     path.write_bytes(content)

@@ -180,7 +180,7 @@ def clusters_are_sound(
 @part
 def _is_free(taken: npt.NDArray[np.bool_], block: int, lines: int) -> bool:
     """Whether there are such lines, and none of them is of a block that was seen before."""
-    if block < 1 or block + lines > len(taken):
+    if block < 1 or block > len(taken) - lines:  # the sum might be more than a number can be
         return False
     others = 0
     for line in range(block, block + lines):
