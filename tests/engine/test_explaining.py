@@ -137,7 +137,7 @@ def test_an_event_or_id_that_cannot_be_explained_is_an_error():
     with pytest.raises(UnknownSubscriptionError):
         engine.explain({}, "b")
     with pytest.raises(EventError):
-        engine.explain({"x": []}, "a")
+        engine.explain({"": 1}, "a")
 
 
 @pytest.mark.parametrize(

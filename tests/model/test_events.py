@@ -11,6 +11,7 @@ import pytest
 
 from harken.errors import EventError
 from harken.model.events import MAX_NESTING, flatten
+from harken.model.foreign import parents
 from harken.model.values import Box, Point
 
 
@@ -53,28 +54,37 @@ def test_a_mapping_that_only_resembles_a_shape_is_nested(nested):
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "what", "shown"),
     [
-        ([1, 2], "list is not a type"),
-        (b"x", "bytes is not a type"),
-        (math.nan, "nan"),
-        (2**63, "64-bit"),
-        ("\ud800", "surrogate"),
-        (datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1))), "'a'"),
-        ({"type": "Point", "coordinates": [1]}, "1 coordinates"),
-        ({"type": "Point", "coordinates": 7}, "list of numbers"),
-        ({"type": "Point", "coordinates": [math.nan, 1]}, "finite"),
-        ({"type": "Point", "coordinates": [10**5000, 1]}, "finite"),
-        ({"type": "Box", "coordinates": [1, 1, 0, 0]}, "min <= max"),
-        ({"type": "Point", "coordinates": None}, "list of numbers"),
+        ([1, 2], "a list", "[1, 2]"),
+        (b"x", "bytes", "b'x'"),
+        (math.nan, "NaN", "nan"),
+        (2**63, "an integer past 64 bits", "9223372036854775808"),
+        (10**5000, "an integer past 64 bits", "a number of 16610 bits"),
+        ("\ud800", "a string with a lone surrogate", repr("\ud800")),
+        (datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1))), "a timestamp outside the calendar in UTC", None),
+        ({"type": "Point", "coordinates": [1]}, "a shape with bad coordinates", None),
+        ({"type": "Point", "coordinates": 7}, "a shape with bad coordinates", None),
+        ({"type": "Point", "coordinates": [math.nan, 1]}, "a shape with bad coordinates", None),
+        ({"type": "Point", "coordinates": [10**5000, 1]}, "a shape with bad coordinates", None),
+        ({"type": "Box", "coordinates": [1, 1, 0, 0]}, "a shape with bad coordinates", None),
+        ({"type": "Point", "coordinates": None}, "a shape with bad coordinates", None),
+        ([0] * 10**6, "a list", None),
     ],
+    ids=lambda value: repr(type(value)),
 )
-def test_what_is_no_value_is_set_apart_with_its_reason(value, said):
-    flat, faults = flatten({"a": value, "b": 1})
-    assert flat == {"b": 1}
-    assert list(faults) == ["a"]
-    assert faults["a"].attribute == "a"
-    assert said in str(faults["a"])
+def test_what_the_language_has_no_type_for_is_foreign_and_can_be_told(value, what, shown):
+    flat, foreign = flatten({"a": value, "b": 1})
+    assert flat == {"a": foreign["a"], "b": 1}
+    assert list(foreign) == ["a"]
+    assert foreign["a"].what == what
+    assert len(foreign["a"].shown) <= 80
+    assert shown is None or foreign["a"].shown == shown
+
+
+def test_the_parents_of_a_name_are_the_names_above_it():
+    assert list(parents("a.b.c")) == ["a", "a.b"]
+    assert list(parents("a")) == []
 
 
 @pytest.mark.parametrize(
