@@ -30,6 +30,9 @@ from harken.errors import EngineBusyError
 PAUSE = 50e-6
 """Seconds between looks at whether those who stepped aside are in."""
 
+PATIENCE = 2_000
+"""Looks until they are taken not to come."""
+
 
 class OwnedLock(Protocol):
     """A lock that one thread may take several times: `threading.RLock`, which can say more than it is typed to."""
@@ -103,8 +106,11 @@ class Door:
         """What to hold in order to change, or to have no changes; readers that had to wait come in first."""
         if self._changes._is_owned() or self.reading()._is_owned():
             raise EngineBusyError("the engine is in use further up in this very thread, and cannot be changed now")
-        while self._aside:
+        for _ in range(PATIENCE):
+            if not self._aside:
+                return self._changes
             time.sleep(PAUSE)
+        self._aside.clear()  # one of them was interrupted, and will not come
         return self._changes
 
     def close(self) -> None:

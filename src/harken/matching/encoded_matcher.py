@@ -144,6 +144,9 @@ class EncodedMatcher(ABC):
         self._restore_parts(state, slots)
         self._changed()
 
+    def __getstate__(self) -> object:
+        raise TypeError("an index is not copied or pickled: `save` the engine, and `load` it")
+
     def _said(self, clauses: Sequence[Sequence[int]]) -> Expression:
         """What clauses of numbered predicates ask for."""
         return expression_of(

@@ -201,7 +201,7 @@ class Identities:
         kept = np.flatnonzero(in_use)
         settled = Identities(self._few)
         if len(kept) or len(exchange.ids):
-            ids = pa.concat_arrays([self.id_array(kept), exchange.ids]) if len(kept) else exchange.ids
+            ids = pa.concat_arrays([each for each in (self.id_array(kept), exchange.ids) if len(each)])
             settled._slots = exchange.slots + len(exchange.ids) - exchange.reused
             settled._free = array("I", np.concatenate([free, exchange.leaving]).astype(np.uint32).tobytes())
             if pa.types.is_integer(ids.type) and len(ids) > self._few:

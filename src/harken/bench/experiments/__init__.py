@@ -58,6 +58,10 @@ _EXPERIMENTS: dict[str, Experiment] = {
         "harken.bench.experiments.fabret_churn:run_skew",
         "throughput over time while subscriptions and events become skewed",
     ),
+    "faults": Experiment(
+        "harken.bench.experiments.faults:run",
+        "failures at random steps of changing calls for --minutes; each leaves all of the change or nothing",
+    ),
     "first-use": Experiment(
         "harken.bench.experiments.first_use:run",
         "compiling in the first process, loading from the cache in later ones",
@@ -113,6 +117,10 @@ _EXPERIMENTS: dict[str, Experiment] = {
     "symmetric-penalty": Experiment(
         "harken.bench.experiments.symmetric_batching:run_penalty",
         "events as publications of single values, beside the classical engine",
+    ),
+    "threads": Experiment(
+        "harken.bench.experiments.threads:run",
+        "threads that match and threads that change one engine for --minutes, each match checked",
     ),
     "updates": Experiment(
         "harken.bench.experiments.updates:run",

@@ -1,0 +1,164 @@
+"""Any call from any thread: a match sees all of a change or nothing of it."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from harken import Engine, algorithms
+from harken.bench.experiments.threads import Scene
+from harken.errors import EngineBusyError
+
+EVERY = {"x": 1}
+
+
+@pytest.mark.parametrize("algorithm", algorithms())
+def test_threads_that_match_see_changes_of_others_whole_or_not_at_all(algorithm):
+    done = Scene(algorithm, seed=1).run(1.5)
+    assert min(done.values()) >= 1
+
+
+def test_rows_that_ask_and_change_the_engine_while_it_takes_them_in_do_no_harm():
+    engine = Engine()
+    engine.subscribe("old", "x = 1")
+
+    def rows() -> Iterator[tuple[str, str]]:
+        for at in range(3):
+            assert "old" in engine.match(EVERY)
+            engine.subscribe(f"within {at}", "x = 1")
+            yield f"row {at}", "x = 1"
+
+    engine.subscribe_many(rows(), progress=lambda _: engine.subscribe("told", "x = 1", replace=True))
+    assert len(engine.match(EVERY)) == len(engine) == 8
+
+
+def test_rows_that_wait_for_a_change_by_another_thread_do_not_wait_for_ever():
+    engine = Engine()
+
+    def rows() -> Iterator[tuple[int, str]]:
+        other = threading.Thread(target=engine.subscribe, args=(1, "x = 1"))
+        other.start()
+        other.join(60)
+        assert not other.is_alive()
+        yield 2, "x = 1"
+
+    engine.subscribe_many(rows())
+    assert sorted(engine) == [1, 2]
+
+
+def test_events_and_ids_that_change_the_engine_while_it_reads_them_do_no_harm():
+    engine = Engine()
+    engine.subscribe_many([(1, "x = 1"), (2, "x = 1")])
+
+    def events() -> Iterator[dict[str, int]]:
+        engine.subscribe(3, "x = 1")
+        yield EVERY
+
+    def ids() -> Iterator[int]:
+        yield 1
+        engine.unsubscribe(2)
+
+    assert sorted(engine.match_batch(events()).column("subscription").to_pylist()) == [1, 2, 3]
+    engine.unsubscribe_many(ids())
+    assert list(engine) == [3]
+
+
+def test_ids_are_those_there_were_when_they_were_asked_for():
+    engine = Engine()
+    engine.subscribe_many((id, "x = 1") for id in range(5))
+    ids = iter(engine)
+    engine.unsubscribe_many([0, 1, 2])
+    assert list(ids) == [0, 1, 2, 3, 4]
+
+
+class Meddler(dict):
+    """An event that changes the engine where it is read."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(x=1, y={"z": 1})
+        self._engine = engine
+
+    def items(self):
+        self._engine.subscribe("meddled", "x = 1")
+        return super().items()
+
+
+def test_an_event_that_changes_the_engine_while_it_is_matched_is_told_so_and_nothing_hangs():
+    engine = Engine()
+    engine.subscribe("old", "x = 1")
+    with pytest.raises(EngineBusyError, match="in use further up in this very thread"):
+        engine.match(Meddler(engine))
+    engine.subscribe("new", "x = 1")
+    assert sorted(engine.match(EVERY)) == ["new", "old"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are for POSIX")
+def test_a_forked_process_has_a_whole_engine_whatever_other_threads_were_doing():
+    engine = Engine("dynamic", patience=10)
+    engine.subscribe_many((id, f"x = 1 and y != {id}") for id in range(50))
+    over = threading.Event()
+
+    def churn() -> None:
+        while not over.is_set():
+            engine.subscribe_many((id, "x = 1") for id in range(100, 120))
+            engine.unsubscribe_many(range(100, 120))
+
+    def match() -> None:
+        while not over.is_set():
+            engine.match({"x": 1, "y": -1})
+
+    threads = [threading.Thread(target=each) for each in (churn, match)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(5):
+            assert _in_child(lambda: _works(engine))
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    assert _works(engine)
+
+
+def _works(engine: Engine) -> bool:
+    seen = len(engine.match({"x": 1, "y": -1}))
+    engine.subscribe("1" if seen == 0 else 999, "x = 1")
+    found = len(engine.match({"x": 1, "y": -1}))
+    engine.unsubscribe(999)
+    engine.stats()
+    return seen in (50, 70) and found == seen + 1
+
+
+def _in_child(check) -> bool:
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if check() else 3)
+        except BaseException:
+            os._exit(4)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
+def test_a_copy_of_a_small_engine_is_an_engine_of_its_own(duplicate):
+    engine = Engine()
+    engine.subscribe(1, "x = 1", owner="me")
+    twin = duplicate(engine)
+    twin.subscribe(2, "x = 1")
+    assert engine.match(EVERY) == [1]
+    assert sorted(twin.match(EVERY)) == [1, 2]
+    assert twin.subscription(1).owner == "me"
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_an_engine_with_an_index_says_that_it_is_to_be_saved_rather_than_copied(duplicate):
+    engine = Engine("dynamic")
+    engine.subscribe(1, "x = 1")
+    with pytest.raises(TypeError, match="save"):
+        duplicate(engine)
+    assert engine.match(EVERY) == [1]
