@@ -167,7 +167,7 @@ def test_a_csv_cell_that_says_nothing_of_its_declared_type_is_an_error_with_its_
         (b"n\n1\nx\n", SCHEMA, r"e\.csv, line 3: attribute 'n': 'x' is not an int"),
         (b"n,n\n1,2\n", None, "line 1: the column 'n' occurs twice"),
         (b"a,b\n1\n", None, "line 2: expected 2 cells, as there are columns, found 1"),
-        (b"a\n\xff\xfe\n", None, "line 2: column 'a': not UTF-8: byte 0xff at position 1"),
+        (b"a\n\xff\xfe\n", None, "line 2: not UTF-8: byte 0xff at position 1"),
         (b'a,b\n"never closed,1\n', None, "line 2: a quoted value that begins here is never closed"),
     ],
 )
@@ -180,7 +180,7 @@ def test_a_csv_file_that_cannot_be_read_is_an_error(
 
 def test_a_late_value_of_another_type_suggests_a_schema(tmp_path: Path) -> None:
     rows = "1,2\n" * 3_000_000  # more than the block that types are inferred from
-    with pytest.raises(InputFileError, match=r"line 3000002: attribute 'b': 'x' is not an int; .*declare it"):
+    with pytest.raises(InputFileError, match=r"line 3000002: attribute 'b': 'x' is not a number; .*declare it"):
         list(read_events(written(tmp_path, "e.csv", f"a,b\n{rows}1,x\n")))
 
 

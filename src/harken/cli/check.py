@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harken.cli.findings import Finding
-from harken.cli.options import FILES, JsonOption, SchemaOption, schema_of
+from harken.cli.options import FILES, FileFormat, JsonOption, SchemaOption, schema_of
 from harken.cli.terminal import harmless, note, progress
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ ALWAYS = "matches every event"
 def check(
     file: Annotated[str, typer.Argument(metavar="FILE", help=f"Standing conditions: {FILES}.")],
     schema: SchemaOption = None,
+    format: Annotated[  # noqa: A002
+        FileFormat | None, typer.Option(help="What the file is written in, where its name does not tell.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Say what is wrong with the subscriptions of a file.
@@ -33,13 +36,15 @@ def check(
     Parquet, which has no lines, FILE:ROW with rows from 0). Warns of those that never or always match.
     Exit status 1 if any is bad, 0 otherwise; warnings alone are no failure.
 
-    Example: harken check subscriptions.csv --schema types.json
+    Examples: harken check subscriptions.csv --schema types.json
+
+    zcat wishes.gz | harken check - --format csv --json
     """
     from harken.files import read_subscriptions
 
     unread: list[Finding] = []
     declared = schema_of(schema)
-    subscriptions = read_subscriptions(file, lambda error: unread.append(Finding.of_line(error)))
+    subscriptions = read_subscriptions(file, lambda error: unread.append(Finding.of_line(error)), format=format)
     findings = [*unread, *_findings(subscriptions, declared)]
     findings.sort(key=lambda finding: (finding.line or 0, finding.row or 0))
     bad = sum(finding.severity == "error" for finding in findings)

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harken.cli.options import AtOption, JsonOption, SchemaOption, SubscriptionsOption, schema_of, time_of
+from harken.cli.options import (
+    AtOption,
+    JsonOption,
+    SchemaOption,
+    SubscriptionsFormatOption,
+    SubscriptionsOption,
+    schema_of,
+    time_of,
+)
 from harken.cli.terminal import harmless, note, screen
 
 if TYPE_CHECKING:
@@ -23,6 +31,7 @@ def explain(
     event: Annotated[str, typer.Option(metavar="JSON|@FILE", help="The event, or the file that holds it.")],
     id: Annotated[str, typer.Option(metavar="ID", help="The subscription to explain.")],
     schema: SchemaOption = None,
+    subscriptions_format: SubscriptionsFormatOption = None,
     at: AtOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -31,7 +40,9 @@ def explain(
     Shows each part of the expression with its truth (true, false, or unknown where an attribute is missing or
     of another kind) and the value it saw. Exit status 0 either way.
 
-    Example: harken explain -s subscriptions.csv --id alice --event '{"item": "camera", "price": 320}'
+    Examples: harken explain -s subscriptions.csv --id alice --event '{"item": "camera", "price": 320}'
+
+    tail -n 1 offers.jsonl | harken explain -s wishes.jsonl --id 17 --event @- --json
     """
     from harken import Engine
     from harken.cli.findings import Finding
@@ -39,7 +50,10 @@ def explain(
     from harken.files import read_event, read_subscriptions
 
     declared, moment = schema_of(schema), time_of(at)
-    wanted = read_subscriptions(subscriptions, lambda error: note(f"passed over: {error}")).only(id)
+    file = read_subscriptions(
+        subscriptions, lambda error: note(f"passed over: {error}"), format=subscriptions_format
+    )
+    wanted = file.only(id)
     # The reference keeps expressions as they were written.
     engine = Engine("reference", declared)
     try:

@@ -41,7 +41,8 @@ class _Verbs(TyperGroup):
         """Run the verb that was asked for."""
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()
+            if sys.stdout is not None:
+                sys.stdout.flush()
         except HarkenError as error:
             complain(str(error))
             raise typer.Exit(BAD_INPUT) from error
@@ -99,5 +100,6 @@ def main() -> None:
     """The entry point."""
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character gets its code, not a crash.
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # text files, both
+        if stream is not None:  # it may have been closed
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # text files, both
     app()

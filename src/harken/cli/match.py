@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from harken.cli.options import FILES, AtOption, SchemaOption, SubscriptionsOption, schema_of, time_of
+from harken.cli.options import (
+    FILES,
+    AtOption,
+    FileFormat,
+    SchemaOption,
+    SubscriptionsFormatOption,
+    SubscriptionsOption,
+    schema_of,
+    time_of,
+)
 from harken.cli.terminal import note, progress
 
 if TYPE_CHECKING:
@@ -16,7 +27,7 @@ if TYPE_CHECKING:
 
     from harken import Engine
     from harken.errors import InputFileError
-    from harken.files import MatchWriter
+    from harken.files import EventChunk, MatchWriter
 
 
 def match(
@@ -24,8 +35,16 @@ def match(
     events: Annotated[str, typer.Option("--events", "-e", metavar="FILE", help=f"What happened: {FILES}.")],
     algorithm: Annotated[str, typer.Option(metavar="NAME", help="See 'harken algorithms'.")] = "auto",
     schema: SchemaOption = None,
+    events_format: Annotated[
+        FileFormat | None,
+        typer.Option(
+            "--events-format", "--format", help="What events are written in, where the name does not tell."
+        ),
+    ] = None,
+    subscriptions_format: SubscriptionsFormatOption = None,
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="csv, jsonl or parquet; '-' prints JSON Lines.")
+        str,
+        typer.Option("--output", "-o", metavar="FILE", help="csv, jsonl, ndjson or parquet; '-' prints JSON Lines."),
     ] = "-",
     at: AtOption = None,
     on_error: Annotated[
@@ -36,20 +55,27 @@ def match(
     """Match a file of events against a file of subscriptions.
 
     Writes one line per match: the event's id (or its row, from 0, if it has none) and the subscription's id.
-    A summary goes to standard error. A run that fails leaves no output file behind.
+    Matches of events that come from standard input are printed as the events come. A summary goes to standard
+    error. A run that fails leaves no output file behind.
 
-    Example: harken match -s subscriptions.csv -e events.jsonl -o matches.parquet
+    Examples: harken match -s subscriptions.csv -e events.jsonl -o matches.parquet
+
+    tail -f offers.log | harken match -s wishes.jsonl -e -
+
+    zcat events.gz | harken match -s wishes.csv -e - --format csv --schema types.json
     """
     from harken import Engine
-    from harken.files import write_matches
+    from harken.files import read_events, write_matches
 
     _check_paths(subscriptions, events, output)
     moment = time_of(at)
     engine = Engine(algorithm, schema_of(schema))
     rejects = _Rejects() if on_error == "collect" else None
-    _load(engine, subscriptions, rejects)
-    with write_matches(output) as writer:
-        summary = _match_all(engine, events, writer, moment, rejects)
+    _load(engine, subscriptions, subscriptions_format, rejects)
+    with write_matches(output) as writer, closing(
+        read_events(events, engine.schema, on_bad=rejects, format=events_format)
+    ) as chunks:
+        summary = _match_all(engine, chunks, writer, moment, rejects)
     refused = 0 if rejects is None else rejects.count
     note(f"{summary}, {refused:,} rejects; {len(engine):,} subscriptions, algorithm {engine.algorithm}")
 
@@ -73,7 +99,7 @@ def _check_paths(subscriptions: str, events: str, output: str) -> None:
             raise typer.BadParameter(f"{output} is also read from", param_hint="--output")
 
 
-def _load(engine: Engine, path: str, rejects: _Rejects | None) -> None:
+def _load(engine: Engine, path: str, form: FileFormat | None, rejects: _Rejects | None) -> None:
     from harken.cli.findings import Finding
     from harken.errors import BulkLoadError, SubscriptionError
     from harken.files import read_subscriptions
@@ -82,7 +108,7 @@ def _load(engine: Engine, path: str, rejects: _Rejects | None) -> None:
         if rejects is not None:
             rejects(Finding.of_line(error))
 
-    file = read_subscriptions(path, None if rejects is None else tell)
+    file = read_subscriptions(path, None if rejects is None else tell, format=form)
     on_error: Literal["raise", "collect"] = "raise" if rejects is None else "collect"
     try:
         with progress("loading subscriptions", len(file)) as done:
@@ -99,14 +125,18 @@ def _load(engine: Engine, path: str, rejects: _Rejects | None) -> None:
 
 
 def _match_all(
-    engine: Engine, path: str, writer: MatchWriter, at: datetime | None, rejects: _Rejects | None
+    engine: Engine,
+    chunks: Iterable[EventChunk],
+    writer: MatchWriter,
+    at: datetime | None,
+    rejects: _Rejects | None,
 ) -> str:
-    from harken.files import match_chunk, read_events
+    from harken.files import match_chunk
 
     count = found = 0
     start = time.perf_counter()
     with progress("matching events") as done:
-        for chunk in read_events(path, engine.schema, on_bad=rejects):
+        for chunk in chunks:
             for names, matches in match_chunk(engine, chunk, at=at, on_bad=rejects):
                 writer.write(names, matches)
                 found += len(matches)

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
 if TYPE_CHECKING:
     from harken import Schema
 
-FILES = "csv, jsonl or parquet; '-' is JSON Lines from standard input"
+FILES = "csv, jsonl, ndjson, json or parquet, also .gz or .zst; '-' is JSON Lines from standard input"
+
+FileFormat: TypeAlias = Literal["csv", "jsonl", "json", "parquet"]
+"""What a file may be said to hold."""
 
 SubscriptionsOption = Annotated[
     str, typer.Option("--subscriptions", "-s", metavar="FILE", help=f"Standing conditions: {FILES}.")
+]
+SubscriptionsFormatOption = Annotated[
+    FileFormat | None,
+    typer.Option(help="What the subscriptions are written in, where the name of their file does not tell."),
 ]
 SchemaOption = Annotated[
     str | None,

@@ -81,7 +81,7 @@ class _Text:
         """Go past a character that has to come next, or the end."""
         found = self.next()
         if found != wanted:
-            raise self._broken(f"expected {repr(wanted) if wanted else 'the end'}, found {found or 'the end'!r}")
+            raise self._broken(f"expected {_quoted(wanted)}, found {_quoted(found)}")
         self._move(self._at + len(wanted))
 
     def value(self) -> object:
@@ -130,3 +130,7 @@ class _Text:
     def _broken(self, said: str, at: int | None = None) -> InputFileError:
         line = self._line + (0 if at is None else self._text.count("\n", self._at, at))
         return InputFileError(self._path, f"not JSON: {said}", line=line)
+
+
+def _quoted(character: str) -> str:
+    return repr(character) if character else "the end"

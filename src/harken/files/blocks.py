@@ -7,6 +7,7 @@ process down with it.
 
 from __future__ import annotations
 
+import codecs
 import io
 import select
 import sys
@@ -23,6 +24,8 @@ BLOCK = 2**20
 """Bytes asked for at a time."""
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_SIGNS = (*_MAGIC, codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+"""What files may begin with that is not part of their text."""
 
 
 class Readable(Protocol):
@@ -114,9 +117,9 @@ def read_all(path: str) -> bytes:
 
 
 def _begin(file: Readable) -> bytes:
-    """The first bytes: enough to know compressed data by."""
+    """The first bytes: enough to know by what they are."""
     first = file.read1(BLOCK)
-    while first and any(magic.startswith(first) and magic != first for magic in _MAGIC):
+    while first and any(sign.startswith(first) and sign != first for sign in _SIGNS):
         more = file.read1(BLOCK)
         if not more:
             break

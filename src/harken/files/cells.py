@@ -27,13 +27,14 @@ _EXPONENT = r"([eE][+-]?[0-9]+)?"
 _FORMS: Mapping[Type, str] = {
     # `007` is no number: whoever writes it means the zeros.
     Type.INT: r"-?(0|[1-9][0-9]{0,37})",
-    Type.FLOAT: rf"-?(0|[1-9][0-9]*)(\.[0-9]*)?{_EXPONENT}|-?\.[0-9]+{_EXPONENT}|NaN|-?inf",
+    Type.FLOAT: rf"-?(0|[1-9][0-9]{{0,37}})(\.[0-9]*)?{_EXPONENT}|-?\.[0-9]+{_EXPONENT}|NaN|-?inf",
     Type.BOOL: "true|True|TRUE|false|False|FALSE",
     Type.DATE: _DAY,
     Type.TIMESTAMP: rf"{_DAY}[ T]{_CLOCK}{_OFFSET}?",
 }
 """How values of a type are written, in the order in which they are tried."""
 
+_SPOKEN = {Type.INT: "an int", Type.FLOAT: "a number"}
 _COMPILED = {kind: re.compile(form) for kind, form in _FORMS.items()}
 _ARROW = {Type.INT: pa.int64(), Type.FLOAT: pa.float64(), Type.BOOL: pa.bool_(), Type.DATE: pa.date32()}
 
@@ -71,7 +72,7 @@ def fault(text: str, kind: Type) -> str | None:
     if kind not in _COMPILED:
         return None
     if not _COMPILED[kind].fullmatch(text):
-        return f"{_cut(text)} is not {'an' if kind is Type.INT else 'a'} {kind.value}"
+        return f"{_cut(text)} is not {_SPOKEN.get(kind, f'a {kind.value}')}"
     if kind is Type.INT and not INT_MIN <= int(text) <= INT_MAX:
         return f"{_cut(text)} does not fit a 64-bit integer"
     if kind in (Type.DATE, Type.TIMESTAMP):

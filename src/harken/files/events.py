@@ -182,14 +182,12 @@ class _CsvColumns:
                 return column  # declared ones are read by the rules of the language, which know more forms
             if made is not None and pa.types.is_decimal(made.type):
                 made = None
-        elif kind is Type.INT:
-            made = quick(column, Type.FLOAT) if made is None else _as_ids(name, column, made)
+        elif kind is Type.INT and name == "id":
+            made = column if made is not None and pa.types.is_decimal(made.type) else made
+        elif kind is Type.INT and made is None:
+            kind = Type.FLOAT  # a fraction among whole numbers is a number too
+            made = quick(column, kind)
         return made if made is not None else _sorted_out(name, column, kind, faults, name in self._schema)
-
-
-def _as_ids(name: str, column: pa.ChunkedArray, made: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Ids that do not fit 64 bits are names, not numbers."""
-    return column if name == "id" and pa.types.is_decimal(made.type) else made
 
 
 def _sorted_out(

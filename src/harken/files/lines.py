@@ -53,6 +53,8 @@ def _of_lines(path: str, blocks: Blocks, pieces: Iterable[bytes], on_bad: OnBad 
     for first, texts in whole_lines(path, pieces):
         lines, objects = [], []
         for line, text in enumerate(texts, first):
+            if line == 1:
+                text = text.removeprefix(BYTE_ORDER_MARK)  # noqa: PLW2901
             if not text.strip():
                 continue
             try:

@@ -60,6 +60,8 @@ def match_chunk(
 def write_matches(path: str) -> Iterator[MatchWriter]:
     """A writer to a file of the kind its ending names, or of JSON Lines to standard output for "-"."""
     kind = written_format(path)
+    if path == STANDARD_STREAM and sys.stdout is None:
+        raise InputFileError("<stdout>", "standard output is closed")
     place = nullcontext(sys.stdout.buffer) if path == STANDARD_STREAM else _replacing(path)
     with told(path, "written"), place as sink:
         writer = _JsonLinesWriter(sink) if kind is Format.JSONL else _TableWriter(path, kind, sink)
@@ -99,6 +101,7 @@ class _JsonLinesWriter:
         pairs = zip(matches.column("event").to_pylist(), matches.column("subscription").to_pylist(), strict=True)
         lines = [f'{{"event": {events[at]}, "subscription": {_json(id)}}}\n' for at, id in pairs]
         self._sink.write("".join(lines).encode())
+        self._sink.flush()  # somebody may be waiting for them
 
     def close(self) -> None:
         self._sink.flush()

@@ -43,8 +43,14 @@ class Records:
     def lines(self) -> list[int]:
         """The line on which each record begins. Costs a look at everything: for errors only."""
         ends = [end.start() for end in _LINE_END.finditer(self.text)]
-        begins = (found.start() for found in _RECORD.finditer(self.text) if found[0].strip(b"\r\n"))
-        return [self.first_line + bisect_right(ends, begin - 1) for begin in begins]
+        return [self.first_line + bisect_right(ends, found.start() - 1) for found in self._found()]
+
+    def split(self) -> list[bytes]:
+        """Each record by itself."""
+        return [found[0] for found in self._found()]
+
+    def _found(self) -> Iterator[re.Match[bytes]]:
+        return (found for found in _RECORD.finditer(self.text) if found[0].strip(b"\r\n"))
 
 
 class RecordLines(Sequence[int]):
@@ -111,7 +117,7 @@ class _Reading:
         if found is None:
             self._check_size()
             return None
-        self._line += len(_LINE_END.findall(text[:blank]))
+        self._line += _line_ends(text[:blank])
         self.header = self._cut(text[blank:], found.end() - blank, waits=False)
         return self.header
 
@@ -134,12 +140,12 @@ class _Reading:
         self._pieces = [text]
         if self.header is None:
             if (header := self.begin()) is None:
-                raise self._unclosed(text, 0)
+                raise self._unclosed(text)
             yield header
         if (records := self.whole(waits=False)) is not None:
             yield records
         if left := self._joined():
-            raise self._unclosed(left, 0)
+            raise self._unclosed(left)
 
     def _joined(self) -> bytes:
         text = b"".join(self._pieces)
@@ -148,16 +154,16 @@ class _Reading:
 
     def _cut(self, text: bytes, end: int, waits: bool) -> Records:
         records = Records(text[:end], self._line, waits)
-        self._line += len(_LINE_END.findall(records.text))
+        self._line += _line_ends(records.text)
         self._pieces = [text[end:]] if end < len(text) else []
         self.held = len(text) - end
         return records
 
     def _check_size(self) -> None:
         if self.held > MAX_RECORD:
-            raise self._unclosed(self._joined(), 0)
+            raise self._unclosed(self._joined())
 
-    def _unclosed(self, text: bytes, at: int) -> InputFileError:
+    def _unclosed(self, text: bytes) -> InputFileError:
         if b'"' in text:
             return InputFileError(self._path, "a quoted value that begins here is never closed", line=self._line)
         return InputFileError(self._path, f"the line is longer than {MAX_RECORD:,} bytes", line=self._line)
@@ -169,6 +175,10 @@ class _Reading:
             raise InputFileError(self._path, "this is Parquet, not CSV")
         if b"\0" in block[:4096]:
             raise InputFileError(self._path, "this is not text: it holds NUL bytes")
+
+
+def _line_ends(text: bytes) -> int:
+    return text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
 
 
 def _end_of_records(text: bytes) -> int:

@@ -50,47 +50,58 @@ class CsvFile:
             yield part
 
     def _names(self, header: Records) -> list[str]:
-        width = _take_apart(header, None, []).num_columns
-        columns = _take_apart(header, [str(at) for at in range(width)], []).columns
         try:
-            names = [str(column.cast(pa.string())[0].as_py() or "") for column in columns]
-        except pa.ArrowInvalid:
+            header.text.decode("utf-8")
+        except UnicodeDecodeError:
             said = "the names of the columns are not UTF-8"
             raise InputFileError(self.path, said, line=header.first_line) from None
+        width = _take_apart(header.text, None, []).num_columns
+        row = _take_apart(header.text, [str(at) for at in range(width)], []).to_pylist()[0]
+        names = [cell or "" for cell in row.values()]
         _check_distinct(self.path, names, header.first_line)
+        self._check_separator(names, header.first_line)
+        return names
+
+    def _check_separator(self, names: list[str], line: int) -> None:
         for separator, spoken in _OTHER_SEPARATORS.items():
             if len(names) == 1 and separator in names[0]:
                 said = f"the only column is {names[0]!r}, as if it were separated by {spoken}"
-                hint = "columns are separated by commas"
-                raise InputFileError(self.path, said, line=header.first_line, suggestion=hint)
-        return names
+                raise InputFileError(self.path, said, line=line, suggestion="columns are separated by commas")
 
     def _part(self, records: Records, first: int) -> tuple[CsvPart, int]:
         ragged: list[tuple[int, int]] = []
-        table = _take_apart(records, self.names, ragged)
-        for at, found in ragged:
-            said = f"expected {len(self.names)} cells, as there are columns, found {found}"
-            self._refuse(records, at, said)
-        bad = {at for at, _ in ragged}
-        count = len(table) + len(bad)
-        places: Sequence[int] = [at for at in range(count) if at not in bad] if bad else range(count)
-        table, places = self._decoded(table, places, records)
+        text, alien = self._without_alien(records)
+        table = _take_apart(text, self.names, ragged)
+        count = len(table) + len(ragged) + len(alien)
+        places: Sequence[int] = [at for at in range(count) if at not in alien] if alien else range(count)
+        if ragged:
+            for at, found in ragged:
+                said = f"expected {len(self.names)} cells, as there are columns, found {found}"
+                self._refuse(records, places[at], said)
+            bad = {at for at, _ in ragged}
+            places = [place for at, place in enumerate(places) if at not in bad]
         rows = range(first, first + count) if len(places) == count else [first + at for at in places]
         return CsvPart(table, rows, RecordLines(records, places), records.waits), count
 
-    def _decoded(self, table: pa.Table, places: Sequence[int], records: Records) -> tuple[pa.Table, Sequence[int]]:
-        """The table as text, without rows that are none."""
+    def _without_alien(self, records: Records) -> tuple[bytes, set[int]]:
+        """The text without records that are not UTF-8, and which those are; Arrow would stumble over them."""
         try:
-            return table.cast(pa.schema([(name, pa.string()) for name in self.names])), places
-        except pa.ArrowInvalid:
-            bad: set[int] = set()
-            for name, column in zip(self.names, table.columns, strict=True):
-                for row, cell in enumerate(column.to_pylist()):
-                    if row not in bad and (said := _not_text(cell)) is not None:
-                        self._refuse(records, places[row], f"column {name!r}: {said}")
-                        bad.add(row)
-            kept = [row for row in range(len(table)) if row not in bad]
-            return self._decoded(table.take(kept), [places[row] for row in kept], records)
+            records.text.decode("utf-8")
+        except UnicodeDecodeError:
+            pass
+        else:
+            return records.text, set()
+        kept, alien = [], set()
+        for at, record in enumerate(records.split()):
+            try:
+                record.decode("utf-8")
+            except UnicodeDecodeError as error:
+                said = f"not UTF-8: byte 0x{record[error.start]:02x} at position {error.start + 1}"
+                self._refuse(records, at, said)
+                alien.add(at)
+            else:
+                kept.append(record)
+        return b"".join(kept), alien
 
     def _refuse(self, records: Records, at: int, said: str) -> None:
         raise_or_tell(InputFileError(self.path, said, line=records.lines[at]), self._on_bad)
@@ -124,12 +135,12 @@ def open_parquet(path: str) -> Iterator[pa.parquet.ParquetFile]:
                 raise InputFileError(shown(path), " ".join(str(error).split())) from error
 
 
-def _take_apart(records: Records, names: list[str] | None, ragged: list[tuple[int, int]]) -> pa.Table:
-    """Records as columns of bytes; those of another length than `names` are noted, and left out."""
+def _take_apart(text: bytes, names: list[str] | None, ragged: list[tuple[int, int]]) -> pa.Table:
+    """Records as columns of text; those of another length than `names` are noted, and left out."""
     from pyarrow import csv
 
-    if names is not None and not records.text.strip(b"\r\n"):
-        return pa.table({name: pa.array([], pa.binary()) for name in names})
+    if names is not None and not text.strip(b"\r\n"):
+        return pa.table({name: pa.array([], pa.string()) for name in names})
 
     def note(row: csv.InvalidRow) -> str:
         ragged.append((row.number - 1, row.actual_columns))
@@ -138,18 +149,18 @@ def _take_apart(records: Records, names: list[str] | None, ragged: list[tuple[in
     numbered = [str(at) for at in range(len(names))] if names is not None else None
     read = csv.ReadOptions(
         use_threads=False,  # else rows are not counted
-        block_size=len(records.text) + 1,
+        block_size=len(text) + 1,
         column_names=numbered,
         autogenerate_column_names=names is None,
     )
     convert = csv.ConvertOptions(
-        column_types=None if numbered is None else dict.fromkeys(numbered, pa.binary()),
+        column_types=None if numbered is None else dict.fromkeys(numbered, pa.string()),
         null_values=[""],
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
     )
     parse = csv.ParseOptions(newlines_in_values=True, invalid_row_handler=note)
-    table = csv.read_csv(pa.BufferReader(_native(records.text)), read, parse, convert)
+    table = csv.read_csv(pa.BufferReader(_native(text)), read, parse, convert)
     return table if names is None else table.rename_columns(names)
 
 
@@ -158,14 +169,6 @@ def _native(content: bytes) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     sink.write(content)
     return sink.getvalue()
-
-
-def _not_text(cell: bytes | None) -> str | None:
-    try:
-        (cell or b"").decode("utf-8")
-    except UnicodeDecodeError as error:
-        return f"not UTF-8: byte 0x{error.object[error.start]:02x} at position {error.start + 1}"
-    return None
 
 
 def _check_distinct(path: str, names: Sequence[str], line: int | None = None) -> None:
