@@ -184,10 +184,17 @@ def test_numbers_are_exact_here_and_rounded_to_double_there(asked):
     assert asked(text, x=("BIGINT", 2**53 + 1)) is True
 
 
-def test_a_literal_with_a_point_is_a_float_here_and_a_decimal_there(asked):
+def test_a_literal_with_a_point_keeps_its_digits_here_as_there(asked):
     text = "x = 9007199254740993.0"
-    assert harken(text, {"x": 2**53 + 1}) is False
-    assert asked(text, x=("BIGINT", 2**53 + 1)) is True
+    assert harken(text, {"x": 2**53 + 1}) is asked(text, x=("BIGINT", 2**53 + 1)) is True
+    text, value = "x = 90071992547409.93", Decimal("90071992547409.93")
+    assert harken(text, {"x": value}) is asked(text, x=("DECIMAL(16, 2)", value)) is True
+
+
+def test_a_literal_of_more_digits_than_a_double_has_meets_no_double_here_and_is_rounded_there(asked):
+    text = "x = 0.10000000000000001"
+    assert harken(text, {"x": 0.1}) is False
+    assert asked(text, x=("DOUBLE", 0.1)) is True
 
 
 def test_decimals_are_exact_here_and_rounded_to_double_there(asked):
@@ -238,6 +245,13 @@ def test_a_timestamp_without_an_offset_is_utc_here_and_of_the_session_there(judg
         assert asked(text, x=("TIMESTAMPTZ", moment)) is False
     finally:
         judge.execute("SET TimeZone = 'UTC'")
+
+
+def test_an_offset_of_a_timestamp_counts_here_and_is_ignored_there(asked):
+    text, moment = "x = TIMESTAMP '2026-11-15 12:00:00+02'", datetime(2026, 11, 15, 10, tzinfo=UTC)
+    assert harken(text, {"x": moment}) is True
+    assert asked(text, x=("TIMESTAMP", datetime(2026, 11, 15, 10))) is False
+    assert asked(text, x=("TIMESTAMP", datetime(2026, 11, 15, 12))) is True
 
 
 def test_names_are_told_apart_by_case_here_and_not_there(asked):

@@ -10,9 +10,10 @@ from harken.model.numbers import INT_MAX, INT_MIN, MAX_DIGITS, Exact, real_const
 from harken.model.values import Type, Value, checked_constant
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_TIMESTAMP = re.compile(
-    r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d(?::?\d\d)?)?)?", re.ASCII
-)
+_TIME = r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,6})?)?"
+# As far as PostgreSQL has them; no place on earth is more than 14 hours off.
+_OFFSET = r"(?:Z|[+-](?:0\d|1[0-5])(?::?[0-5]\d)?)"
+_TIMESTAMP = re.compile(rf"\d{{4}}-\d\d-\d\d(?:[ T]{_TIME}{_OFFSET}?)?", re.ASCII)
 _INT_DIGITS = 19
 
 
