@@ -19,11 +19,14 @@ demo: $(READY)
 test: $(READY)
 	$(BIN)/pytest -n 2 --dist worksteal
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 --dist worksteal -m kernel
+	@$(MAKE) --no-print-directory test-bounds
 
 # Every index of every kernel is checked. Kernels compiled so are kept apart from the others.
 test-bounds: $(READY)
 	rm -rf $(CHECKED)
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/$(CHECKED) $(BIN)/pytest -n 2 --dist worksteal -m kernel
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/$(CHECKED) $(BIN)/pytest -n 2 --dist worksteal -m kernel \
+		tests/contract/test_contract.py tests/matching tests/compiler \
+		tests/symmetric/test_memory.py tests/symmetric/test_memory_capacity.py
 
 check: $(READY)
 	$(BIN)/ruff check src tests
@@ -37,7 +40,7 @@ lock: $(READY)
 		--python-version 3.11 --quiet --output-file requirements.lock
 
 clean:
-	rm -rf $(VENV) .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(CHECKED) .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 
 $(READY): requirements.lock pyproject.toml scripts/ensure-java.sh
 	@sh scripts/ensure-java.sh

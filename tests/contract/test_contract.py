@@ -8,6 +8,7 @@ import pytest
 
 from harken import Engine, algorithms
 from harken.matching import workspace
+from tests.bounds import IS_CHECKED
 from tests.contract.checks import CHECKS, Case, vocabulary_for
 from tests.contract.crowds import CROWD_CHECKS
 
@@ -15,8 +16,8 @@ pytestmark = pytest.mark.kernel
 
 # As plain Python, kernels take a thousand times as long: fewer cases then, and smaller crowds.
 IS_PLAIN = os.environ.get("NUMBA_DISABLE_JIT") == "1"
-SEEDS = range(2 if IS_PLAIN else 6)
-CROWD, CROWD_SEEDS = (150, range(1)) if IS_PLAIN else (20_000, range(2))
+SEEDS = range(2 if IS_PLAIN or IS_CHECKED else 6)
+CROWD, CROWD_SEEDS = (150, range(1)) if IS_PLAIN else (20_000, range(1 if IS_CHECKED else 2))
 
 
 VARIANTS = {name: (name, {}) for name in algorithms()} | {
