@@ -3,15 +3,17 @@
 #   make demo     see Harken at work
 #   make test     run the whole test suite
 #
-# For contributors: `make check` (lint, types, import rules) and `make lock` (renew the pinned versions).
+# For contributors: `make check` (lint, types, import rules), `make lock` (renew the pinned versions), `make
+# test-install` (the wheel with each extra alone, in fresh environments) and `make test-pythons` (every Python there is).
 
-PYTHON ?= python3.11
+# Any Python from 3.11 to 3.13: the first that is found, or the one that is named here.
+PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CHECKED := .checked-kernels
 
-.PHONY: demo test test-bounds check lock clean
+.PHONY: demo test test-bounds test-install test-pythons check lock clean
 
 demo: $(READY)
 	@$(BIN)/harken demo
@@ -28,24 +30,30 @@ test-bounds: $(READY)
 		tests/contract/test_contract.py tests/matching tests/compiler \
 		tests/symmetric/test_memory.py tests/symmetric/test_memory_capacity.py
 
+test-install: $(READY)
+	$(BIN)/pytest -n 2 --dist worksteal -m install tests/installs
+
+test-pythons:
+	@sh scripts/test-pythons.sh
+
 check: $(READY)
 	$(BIN)/ruff check src tests
 	$(BIN)/ruff format --check src tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# One version of each package, for all Pythons.
 lock: $(READY)
-	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml --extra dev --generate-hashes --no-header --no-annotate \
-		--python-version 3.11 --quiet --output-file requirements.lock
+		--universal --fork-strategy fewest --python-version 3.11 --quiet --output-file requirements.lock
 
 clean:
-	rm -rf $(VENV) $(CHECKED) .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(CHECKED) build .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 
-$(READY): requirements.lock pyproject.toml scripts/ensure-java.sh
+$(READY): requirements.lock pyproject.toml scripts/ensure-java.sh scripts/find-python.sh
 	@sh scripts/ensure-java.sh
 	@echo "Setting up $(VENV) from requirements.lock (once) ..."
-	@$(PYTHON) -m venv $(VENV)
+	@python=$$(sh scripts/find-python.sh $(PYTHON)) && "$$python" -m venv $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
