@@ -11,7 +11,6 @@ PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-CHECKED := .checked-kernels
 
 .PHONY: demo test test-bounds test-install test-pythons check lock clean
 
@@ -23,10 +22,9 @@ test: $(READY)
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 --dist worksteal -m kernel
 	@$(MAKE) --no-print-directory test-bounds
 
-# Every index of every kernel is checked. Kernels compiled so are kept apart from the others.
+# Every index of every kernel is checked.
 test-bounds: $(READY)
-	rm -rf $(CHECKED)
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/$(CHECKED) $(BIN)/pytest -n 2 --dist worksteal -m kernel \
+	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -n 2 --dist worksteal -m kernel \
 		tests/contract/test_contract.py tests/matching tests/compiler \
 		tests/symmetric/test_memory.py tests/symmetric/test_memory_capacity.py
 
@@ -48,7 +46,7 @@ lock: $(READY)
 		--universal --fork-strategy fewest --python-version 3.11 --quiet --output-file requirements.lock
 
 clean:
-	rm -rf $(VENV) $(CHECKED) build .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) build .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 
 $(READY): requirements.lock pyproject.toml scripts/ensure-java.sh scripts/find-python.sh
 	@sh scripts/ensure-java.sh
