@@ -58,6 +58,9 @@ _BOUNDS = _ABOUT.names[2:]
 MOST_WORK, MOST_FACTOR = 100_000_000, 4_096
 """Steps that reading one saved text may take, and for each of its characters, whatever its folder allows."""
 
+MOST_CHARACTERS = 1 << 31
+"""Of all texts in Parquet: more would not have been one array."""
+
 MOST_ROWS_PER_BYTE = 8
 """Subscriptions that a byte of Parquet can stand for: their ids differ."""
 
@@ -250,12 +253,18 @@ def _text_table(folder: Path, manifest: Manifest, verify: bool) -> pa.Table:
 
 
 def _parquet(path: Path, verify: bool) -> pa.Table:
-    """Texts as they were saved up to version 3."""
-    with pq.ParquetFile(path, page_checksum_verification=verify) as file:
+    """Texts as they were saved up to version 3, where repeated ones took hardly any room."""
+    texts = ["id", "expression", "owner"]
+    with pq.ParquetFile(path, page_checksum_verification=verify, read_dictionary=texts) as file:
         if file.metadata.num_rows > MOST_ROWS_PER_BYTE * path.stat().st_size:
             raise ValueError(f"{path.name} claims to hold {file.metadata.num_rows:,} subscriptions")
         table = file.read()
     table.validate(full=True)
+    for column in (table.column(name) for name in texts if name in table.column_names):
+        if pa.types.is_dictionary(column.type):
+            lengths = (pc.take(pc.binary_length(each.dictionary), each.indices) for each in column.chunks)
+            if sum(pc.sum(each).as_py() or 0 for each in lengths) > MOST_CHARACTERS:
+                raise ValueError(f"{path.name} claims to hold texts that are longer than all that there can be")
     return table
 
 

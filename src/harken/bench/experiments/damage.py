@@ -61,9 +61,9 @@ def run(bench: Bench) -> Result:
         {"engines": ", ".join(ENGINES), "seed": bench.seed},
         figures,
         notes=[
-            "Bytes, words, lengths, headers, numbers in JSON, cells of tables and whole files were changed; in four "
-            "of five folders the manifest was then made to agree, so that no checksum tells. Half were loaded "
-            "without looking at checksums.",
+            "Bytes, words, lengths, headers, numbers in JSON, cells of tables and whole files were changed; in "
+            "four of five folders the manifest was then made to agree, so that no checksum tells. Half were "
+            "loaded without looking at checksums.",
             "Refused: `Engine.load` raised IndexFormatError (or said that there is no such algorithm). Worked: "
             "what was loaded matched, explained, took in and let go of subscriptions, learned, was saved and "
             "loaded again without any error. A crash, a hang of a minute, another error or a gibibyte more of "

@@ -32,7 +32,6 @@ from harken.matching.kernels.layout import (
     NEXT,
     PREDICATE_TABLE,
     PRESENCE_TABLE,
-    RANGE_TABLE,
     SHARED,
     SIBLING,
     SLOT,
@@ -151,30 +150,58 @@ def clusters_are_sound(
     found: Found,
 ) -> bool:
     """Whether every directory entry leads to blocks of its own, of entries that are clauses; counts those."""
-    words, end = blocks.words, len(blocks.words) // LINE
     for table in range(len(tables.base)):
         for key in range(size[table]):
             block = np.int64(blocks.directory[tables.base[table] + key])
             while block > 0:
-                if not _is_free(found.taken, block, 1):
+                if not _is_block(blocks.words, block, table, key, found.taken):
                     return False
-                base = block * LINE
-                if words[base + TABLE] != table or words[base + KEY] != key:
+                if not _holds_clauses(predicates, tables, blocks, block, in_use, found):
                     return False
-                room = (end - block) * LINE
-                capacity, width = np.int64(words[base + CAPACITY]), np.int64(words[base + WIDTH])
-                if capacity < 1 or capacity > room or width >= room // capacity:
-                    return False
-                if not _take(found.taken, block, lines_for(capacity, width)):
-                    return False
-                length = np.int64(words[base + LENGTH])
-                if length > capacity or (length > 0 and not _leads(predicates, tables, table, key, found, length)):
-                    return False
-                for entry in range(length):
-                    if not _is_clause(predicates, tables, blocks, block, entry, in_use, found):
-                        return False
-                block = np.int64(words[base + NEXT])
+                block = np.int64(blocks.words[block * LINE + NEXT])
     return True
+
+
+@part
+def _is_block(
+    words: npt.NDArray[np.uint32], block: int, table: int, key: int, taken: npt.NDArray[np.bool_]
+) -> bool:
+    """Whether there is a block of this access path, within lines that no other has; takes them."""
+    if not _is_free(taken, block, 1):
+        return False
+    base, room = block * LINE, (len(taken) - block) * LINE
+    if words[base + TABLE] != table or words[base + KEY] != key:
+        return False
+    capacity, width = np.int64(words[base + CAPACITY]), np.int64(words[base + WIDTH])
+    if capacity < 1 or capacity > room or width >= room // capacity or words[base + LENGTH] > capacity:
+        return False
+    return _take(taken, block, lines_for(capacity, width))
+
+
+@part
+def _holds_clauses(
+    predicates: Predicates,
+    tables: Tables,
+    blocks: Blocks,
+    block: int,
+    in_use: npt.NDArray[np.bool_],
+    found: Found,
+) -> bool:
+    """Whether every entry of a block is a clause that its access path leads to; counts them."""
+    base, owned = block * LINE, 0
+    length, width = np.int64(blocks.words[base + LENGTH]), np.int64(blocks.words[base + WIDTH])
+    table, key = np.int64(blocks.words[base + TABLE]), np.int64(blocks.words[base + KEY])
+    for entry in range(length):
+        owners = _owners_of(predicates, blocks, block, entry, in_use, found)
+        if owners < 1:
+            return False
+        owned += owners
+    if length == 0:
+        return True
+    count = _leading(predicates, tables, table, key, owned, found)
+    found.widest[0] = max(found.widest[0], width + count)
+    found.population[table] += length
+    return count >= 0
 
 
 @part
@@ -198,23 +225,22 @@ def _take(taken: npt.NDArray[np.bool_], block: int, lines: int) -> bool:
 
 
 @part
-def _leads(predicates: Predicates, tables: Tables, table: int, key: int, found: Found, length: int) -> bool:
-    """Whether clauses can stand under a key of a table; counts them."""
-    found.population[table] += length
-    if table == ALL_TABLE:
-        return key == 0
+def _leading(predicates: Predicates, tables: Tables, table: int, key: int, owned: int, found: Found) -> int:
+    """How many predicates a key stands for, -1 if it is none; counts that so many clauses use them."""
     if table == PREDICATE_TABLE:
-        return (
-            key < len(predicates.operator) and predicates.operator[key] >= 0 and predicates.initial[key] == FALSE
-        )
-    if table == PRESENCE_TABLE:
-        return key < len(predicates.equal_first)
-    if table == RANGE_TABLE:
-        return True
+        if key >= len(predicates.operator) or predicates.operator[key] < 0 or predicates.initial[key] != FALSE:
+            return -1
+        found.uses[key] += owned
+        return 1
+    if table < FIRST_KEY_TABLE:
+        dimensions = len(predicates.equal_first)
+        return -1 if (table == ALL_TABLE and key > 0) or (table == PRESENCE_TABLE and key >= dimensions) else 0
     for at in range(tables.first[table], tables.first[table + 1]):
-        if _equality(predicates, tables, at, key) < 0:
-            return False
-    return True
+        word = _equality(predicates, tables, at, key)
+        if word < 0:
+            return -1
+        found.uses[word] += owned
+    return tables.first[table + 1] - tables.first[table]
 
 
 @part
@@ -231,52 +257,36 @@ def _equality(predicates: Predicates, tables: Tables, at: int, key: int) -> int:
 
 
 @part
-def _is_clause(
+def _owners_of(
     predicates: Predicates,
-    tables: Tables,
     blocks: Blocks,
     block: int,
     entry: int,
     in_use: npt.NDArray[np.bool_],
     found: Found,
-) -> bool:
-    """Whether an entry is somebody's, and of predicates that there are; counts their uses."""
+) -> int:
+    """How many subscriptions an entry is of, 0 if it is no clause; counts the uses of its predicates."""
     words, base = blocks.words, block * LINE
     capacity, width = np.int64(words[base + CAPACITY]), np.int64(words[base + WIDTH])
-    owners = _owners_of(blocks, block, np.int64(words[base + HEADER + width * capacity + entry]), in_use, found)
-    if owners < 1:
-        return False
-    count = width
-    for column in range(width):
-        word = np.int64(words[base + HEADER + column * capacity + entry])
-        if word >= len(predicates.operator) or predicates.operator[word] < 0:
-            return False
-        found.uses[word] += owners
-    table, key = np.int64(words[base + TABLE]), np.int64(words[base + KEY])
-    if table == PREDICATE_TABLE:
-        found.uses[key] += owners
-        count += 1
-    elif table >= FIRST_KEY_TABLE:
-        for at in range(tables.first[table], tables.first[table + 1]):
-            found.uses[_equality(predicates, tables, at, key)] += owners
-            count += 1
-    found.widest[0] = max(found.widest[0], count)
-    return True
-
-
-@part
-def _owners_of(blocks: Blocks, block: int, entry_id: int, in_use: npt.NDArray[np.bool_], found: Found) -> int:
-    """How many subscriptions an entry is of; 0 if it is none, or another entry is the same."""
+    entry_id, owners = np.int64(words[base + HEADER + width * capacity + entry]), 1
     if entry_id >= SHARED:
         number = entry_id - SHARED
         if number >= len(found.owners) or found.seen_shared[number] or blocks.shared_block[number] != block:
             return 0
         found.seen_shared[number] = True
-        return found.owners[number]
-    if entry_id >= len(blocks.block_of) or found.seen[entry_id] or not in_use[entry_id]:
-        return 0
-    found.seen[entry_id] = True
-    return 1 if blocks.block_of[entry_id] == block else 0
+        owners = found.owners[number]
+    else:
+        if entry_id >= len(blocks.block_of) or found.seen[entry_id] or not in_use[entry_id]:
+            return 0
+        if blocks.block_of[entry_id] != block:
+            return 0
+        found.seen[entry_id] = True
+    for column in range(width):
+        word = np.int64(words[base + HEADER + column * capacity + entry])
+        if word >= len(predicates.operator) or predicates.operator[word] < 0:
+            return 0
+        found.uses[word] += owners
+    return owners
 
 
 @tight
