@@ -58,8 +58,8 @@ _BOUNDS = _ABOUT.names[2:]
 MOST_WORK, MOST_FACTOR = 100_000_000, 4_096
 """Steps that reading one saved text may take, and for each of its characters, whatever its folder allows."""
 
-MOST_CHARACTERS = 1 << 31
-"""Of all texts in Parquet: more would not have been one array."""
+MOST_CHARACTERS = 1 << 30
+"""Of all texts in Parquet."""
 
 MOST_ROWS_PER_BYTE = 8
 """Subscriptions that a byte of Parquet can stand for: their ids differ."""
@@ -260,11 +260,12 @@ def _parquet(path: Path, verify: bool) -> pa.Table:
             raise ValueError(f"{path.name} claims to hold {file.metadata.num_rows:,} subscriptions")
         table = file.read()
     table.validate(full=True)
-    for column in (table.column(name) for name in texts if name in table.column_names):
+    for at, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
         if pa.types.is_dictionary(column.type):
             lengths = (pc.take(pc.binary_length(each.dictionary), each.indices) for each in column.chunks)
             if sum(pc.sum(each).as_py() or 0 for each in lengths) > MOST_CHARACTERS:
-                raise ValueError(f"{path.name} claims to hold texts that are longer than all that there can be")
+                raise ValueError(f"{path.name} claims to hold more text than there can be")
+            table = table.set_column(at, name, column.cast(column.type.value_type))
     return table
 
 
