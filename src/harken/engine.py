@@ -301,7 +301,8 @@ class Engine:
     def save(self, path: str | Path) -> None:
         """Write the engine into a folder; an engine saved there before is replaced as a whole.
 
-        An index is written as it lies in memory. Others may match meanwhile; changes wait.
+        It is on disk when this returns; a crash at any moment leaves the old engine or the new one. An index is
+        written as it lies in memory. Others may match meanwhile; changes wait.
         """
         with self._door.turn():
             self._settle()
@@ -314,8 +315,11 @@ class Engine:
 
         An index is mapped, not read: processes that load one folder share its memory, and what each changes
         stays its own. The folder must not be changed in place meanwhile; saving there again does no harm.
-        Without `verify`, checksums are not looked at, which is quicker. Another algorithm takes the
-        subscriptions over one by one.
+        Another algorithm takes the subscriptions over one by one.
+
+        A folder is data: whatever is in it, this gives an engine that works, or IndexFormatError. With `verify`,
+        checksums find accidental damage of any kind; without, which is quicker, only what would not work is found.
+        What is trusted of a folder is what it says: ids, expressions, texts, schema, limits and options.
         """
         saved = persistence.load(Path(path), algorithm, verify=verify)
         engine = cls(saved.algorithm, saved.schema, limits=saved.limits, keep_text=False, **saved.options)

@@ -22,6 +22,7 @@ PLOTTED = {name for name in experiments() if name.startswith("fabret")} | {
 }
 
 FOUND = {
+    "damage": {"mutations", "refused", "worked"},
     "compile": {"one shape", "all distinct", "one shape / all distinct"},
     "fabret-fig3a": {
         "dynamic alone, 50,000 subscriptions",

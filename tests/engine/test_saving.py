@@ -326,7 +326,8 @@ def test_a_table_of_an_earlier_version_that_is_damaged_says_so(saved):
 def test_a_table_of_an_earlier_version_that_would_become_huge_is_refused(saved):
     as_it_was(saved, 3)
     rows = 2_000_000
-    many = pa.table({"id": pa.array([0] * rows), "expression": pa.array(["TRUE"] * rows).dictionary_encode()})
+    same = pa.array(["TRUE"] * rows).dictionary_encode()
+    many = pa.table({"id": pa.array([0] * rows), "expression": same, "owner": same})
     pq.write_table(many, saved / "subscriptions.parquet", compression="zstd")
     edit_manifest(lambda manifest: manifest.update(subscriptions=rows))(saved)
     with pytest.raises(IndexFormatError, match="claims to hold"):
