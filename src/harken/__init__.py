@@ -4,7 +4,7 @@ People register standing subscriptions (boolean conditions over attributes); eve
 subscriptions each event satisfies. Importing this package loads no kernel, no Spark and no driver.
 """
 
-from harken.engine import Engine, LoadReport
+from harken.engine import BatchMatches, Engine, LoadReport
 from harken.errors import HarkenError
 from harken.explanation import Explanation
 from harken.language import parse, to_text
@@ -19,6 +19,7 @@ from harken.symmetric.engine import SymmetricEngine
 
 __all__ = [
     "Auction",
+    "BatchMatches",
     "Box",
     "Engine",
     "Explanation",

@@ -41,7 +41,7 @@ OnError: TypeAlias = Literal["raise", "collect"]
 REJECTS = pa.schema(
     [("event", pa.int64()), ("attribute", pa.string()), ("reason", pa.string()), ("value", pa.string())]
 )
-"""The columns of rejected events: which, the attribute at fault if it is one, what is wrong, the value's beginning."""
+"""The columns of rejected events: which, the attribute at fault if it is one, the reason, how the value begins."""
 
 
 class BatchMatches(NamedTuple):
@@ -236,8 +236,8 @@ class Engine:
 
         Takes an Arrow table or record batch, anything with the Arrow stream interface (a data frame of pandas or
         Polars), or dictionaries. Rows come ordered by event. An event that cannot be matched, because a value is
-        not of the type that the schema declares, is an error; with `on_error="collect"` the others are matched, and
-        the answer has the `rejects` beside the `matches`.
+        not of the type that the schema declares, is an error; with `on_error="collect"` the others are matched,
+        and the answer has the `rejects` beside the `matches`.
 
         >>> engine = Engine(schema={"price": "float"})
         >>> engine.subscribe("alice", "price < 300")

@@ -159,20 +159,35 @@ def test_rejects_are_counted_and_written(bad_subscriptions: Path, tmp_path: Path
     assert sorted(each["record"] for each in rows(rejects / "events")) == ["2,one,b", "3,1"]
 
 
-def test_numbers_that_are_none_are_rejected_where_subscriptions_ask_for_them(tmp_path: Path) -> None:
+def test_values_of_another_type_than_declared_are_rejected_and_foreign_ones_otherwise_taken(
+    tmp_path: Path,
+) -> None:
     subscriptions, events = tmp_path / "s.jsonl", tmp_path / "events.parquet"
     subscriptions.write_text('{"id": "low", "expression": "seller.rating < 3"}\n')
+    schema = tmp_path / "schema.json"
+    schema.write_text('{"seller.rating": "float"}')
     seller = [{"rating": 1.0}, {"rating": float("nan")}, None]
     pq.write_table(pa.table({"n": [1, 2, 3], "seller": seller, "other": [float("nan")] * 3}), events)
-    stopped = pipeline(subscriptions, events, tmp_path / "none", "--event-id", "n")
+    assert pipeline(subscriptions, events, tmp_path / "taken", "--event-id", "n").status == 0
+    assert pairs(tmp_path / "taken") == [(1, "low")]
+    stopped = pipeline(subscriptions, events, tmp_path / "none", "--event-id", "n", "--schema", schema)
     assert (stopped.status, (tmp_path / "none").exists()) == (2, False)
-    assert "attribute 'seller.rating': nan is not a number" in stopped.err
+    assert "attribute 'seller.rating' is declared float, found NaN" in stopped.err
     out, rejects = tmp_path / "matches", tmp_path / "rejects"
-    more = ("--event-id", "n", "--on-error", "collect", "--rejects", rejects)
-    assert pipeline(subscriptions, events, out, *more).status == 0
+    more = ("--event-id", "n", "--on-error", "collect", "--rejects", rejects, "--schema", schema)
+    done = pipeline(subscriptions, events, out, *more)
+    assert done.status == 0
+    assert "rejects: 0 subscriptions, 1 events" in done.err
     assert pairs(out) == [(1, "low")]
-    assert [json.loads(each["record"])["n"] for each in rows(rejects / "events")] == [2]
-    assert rows(rejects / "subscriptions") == []
+    assert rows(rejects / "faults") == [
+        {
+            "event": 2,
+            "attribute": "seller.rating",
+            "reason": "attribute 'seller.rating' is declared float, found NaN",
+            "value": "nan",
+        }
+    ]
+    assert (rows(rejects / "events"), rows(rejects / "subscriptions")) == ([], [])
 
 
 def test_a_bad_subscription_stops_the_run(bad_subscriptions: Path, events: Path, tmp_path: Path) -> None:
@@ -413,10 +428,13 @@ def test_an_error_in_a_task_is_one_line_and_leaves_nothing(subscriptions: Path, 
     folder, events = tmp_path / "there", tmp_path / "events.parquet"
     folder.mkdir()
     pq.write_table(pa.table({"id": [1], "price": [float("nan")]}), events)
-    process = apart("-s", subscriptions, "-e", events, "-o", "matches", folder=folder)
+    schema = tmp_path / "schema.json"
+    types = {"item": "string", "price": "float", "destination": "string", "colour": "string"}
+    schema.write_text(json.dumps(types))
+    process = apart("-s", subscriptions, "-e", events, "-o", "matches", "--schema", schema, folder=folder)
     out, err = process.communicate(timeout=300)
     assert (process.returncode, out, left_behind(process.pid)) == (2, "", [])
-    assert re.fullmatch(r"error: event 0: attribute 'price': nan is not a number.*\n", err)
+    assert re.fullmatch(r"error: event 0: attribute 'price' is declared float, found NaN\n", err)
     assert list(folder.iterdir()) == []
 
 

@@ -160,32 +160,123 @@ def test_only_what_is_asked_for_travels(typed: DataFrame, spark: SparkSession, f
     assert str(planned).splitlines()[1] == "3 attributes travel"
 
 
-@pytest.mark.parametrize(
-    ("column", "kind"),
-    [
-        ("array(1)", "array<int>"),
-        ("map('a', 1)", "map<string,int>"),
-        ("cast('a' as binary)", "binary"),
-        ("interval '1' day", "interval day"),
-        ("array(array(1.5d))", "array<array<double>>"),
-    ],
-)
-def test_a_type_the_language_has_not_is_an_error_before_anything_runs_if_it_is_asked_for(
-    spark: SparkSession, typed_index: Index, column: str, kind: str
+FOREIGN = {
+    "array(1)": "array<int>",
+    "map('a', 1)": "map<string,int>",
+    "cast('a' as binary)": "binary",
+    "interval '1' day": "interval day",
+    "interval '1' month": "interval month",
+    "array(array(1.5d))": "array<array<double>>",
+    "array(named_struct('id', 1))": "array<struct<id:int>>",
+    "parse_json('[1]')": "variant",
+}
+
+
+@pytest.fixture(scope="module")
+def asking(spark: SparkSession, folder: Path) -> Index:
+    rows = {
+        1: "whole is null",
+        2: "exists whole",
+        3: "whole = 1",
+        4: "not whole = 'a'",
+        5: "exists whole.id",
+        6: "n = 1",
+        7: "place.city is not null and n = 1",
+    }
+    return indexed(spark, folder / "asking", rows)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("column", FOREIGN)
+def test_a_column_of_a_type_the_language_has_not_is_foreign(
+    spark: SparkSession, asking: Index, column: str, strategy: str
 ) -> None:
-    asked = spark.sql(f"select raise_error('it ran') id, {column} whole")
-    said = f"attribute 'whole': {kind} is not a type of the language"
-    with pytest.raises(EventError, match=re.escape(said)) as caught:
-        match(asked, typed_index)
-    assert caught.value.attribute == "whole"
-    nested = spark.sql(f"select raise_error('it ran') id, named_struct('city', {column}) place")
-    with pytest.raises(EventError, match=re.escape("attribute 'place.city'")):
-        match(nested, typed_index)
+    """It matters to nobody else, and `plan` tells before anything runs."""
+    events = spark.sql(
+        f"select n, if(n = 1, {column}, null) whole, named_struct('city', if(n = 1, {column}, null)) place "
+        "from values (1), (2) as rows(n)"
+    )
+    planned = plan(events, asking, event_id="n", strategy=strategy)
+    kind = FOREIGN[column]
+    assert planned.warnings == tuple(
+        f"{name!r} is {kind}, which is foreign: it is there for IS NULL and EXISTS, and all else is unknown"
+        for name in ("whole", "place.city")
+    )
+    assert f"warning: 'whole' is {kind}, which is foreign" in str(planned)
+    assert pairs(planned.frame) == [(1, 2), (1, 5), (1, 6), (1, 7), (2, 1)]
 
 
-def test_a_number_that_is_none_fails_the_job_with_its_attribute(spark: SparkSession, typed_index: Index) -> None:
-    with pytest.raises(PySparkException, match="EventError: event 0: attribute 'real': nan is not a number"):
-        match(spark.sql("select cast('NaN' as double) real"), typed_index).collect()
+def test_a_number_that_is_none_is_foreign_in_its_row_alone(spark: SparkSession, folder: Path) -> None:
+    rows = {1: "real < 1", 2: "exists real", 3: "real is null", 4: "not real < 1"}
+    index = indexed(spark, folder / "nan", rows)
+    events = spark.sql("select * from values (1, double('NaN')), (2, 0.5d), (3, null) as rows(id, real)")
+    planned = plan(events, index, event_id="id")
+    assert planned.warnings == ()
+    assert pairs(planned.frame) == [(1, 2), (2, 1), (2, 2), (3, 3)]
+
+
+@pytest.fixture(scope="module")
+def declaring(spark: SparkSession, folder: Path) -> Index:
+    schema = {"price": "float", "tags": "int", "spot": "point", "unasked": "float"}
+    store = Subscriptions.create(folder / "declaring", schema=schema)
+    store.append({1: "price < 5", 2: "tags is null", 3: "spot within box(0, 0, 9, 9)"}.items())
+    return build_index(spark, store, shards=2)
+
+
+FAULTY = """
+    select * from values
+        (1, 1d, cast(null as array<int>), array(1d, 1d), 1d),
+        (2, double('NaN'), null, null, 1d),
+        (3, 1d, array(7), null, 1d),
+        (4, 1d, null, array(1d, 2d, 3d, 4d), 1d),
+        (5, 1d, null, array(1d), 1d),
+        (6, 1d, null, null, double('NaN')),
+        (7, 9d, null, null, null)
+    as rows(id, price, tags, spot, unasked)"""
+REJECTS = [
+    (2, "price", "attribute 'price' is declared float, found NaN", "nan"),
+    (3, "tags", "attribute 'tags' is declared int, found array<int>", "[7]"),
+    (
+        4,
+        "spot",
+        "attribute 'spot' is declared point, found fixed_size_list<...>[4]",
+        "[1.0, 2.0, 3.0, 4.0]",
+    ),
+    (5, "spot", "attribute 'spot' is declared point, found list<element: double>", "[1.0]"),
+    (6, "unasked", "attribute 'unasked' is declared float, found NaN", "nan"),
+]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_events_at_fault_are_collected_and_all_others_matched(
+    spark: SparkSession, declaring: Index, strategy: str
+) -> None:
+    events = spark.sql(FAULTY).repartition(1)
+    found = match(events, declaring, event_id="id", strategy=strategy, on_error="collect")
+    assert pairs(found.matches) == [(1, 1), (1, 2), (1, 3), (7, 2)]
+    rejects = sorted((row.event, row.attribute, row.reason, row.value) for row in found.rejects.collect())
+    assert [(event, attribute) for event, attribute, _, _ in rejects] == [each[:2] for each in REJECTS]
+    assert [(reason.split("<")[0], value) for _, _, reason, value in rejects] == [
+        (reason.split("<")[0], value) for _, _, reason, value in REJECTS
+    ]
+    grouped = match(events, declaring, strategy=strategy, how="grouped", on_error="collect")
+    assert sorted(sorted(row.subscriptions) for row in grouped.matches.collect()) == [[1, 2, 3], [2]]
+    assert sorted(row.event for row in grouped.rejects.collect()) == [1, 2, 3, 4, 5]
+
+
+def test_an_event_at_fault_fails_the_job_otherwise(spark: SparkSession, declaring: Index) -> None:
+    with pytest.raises(PySparkException, match="EventError: event 0: attribute 'price' is declared float"):
+        match(spark.sql(FAULTY).drop("tags").where("id = 2"), declaring).collect()
+    with pytest.raises(SchemaError, match="'tags' is declared int, found array<int>"):
+        match(spark.sql(FAULTY), declaring)
+    with pytest.raises(ValueError, match="on_error is one of"):
+        match(spark.sql(FAULTY), declaring, on_error="ignore")  # type: ignore[call-overload]
+
+
+def test_without_a_schema_no_event_is_rejected(spark: SparkSession, asking: Index) -> None:
+    found = match(spark.sql("select 1 n, double('NaN') whole"), asking, event_id="n", on_error="collect")
+    assert pairs(found.matches) == [(1, 2), (1, 5), (1, 6)]
+    assert (found.rejects.columns, found.rejects.collect()) == (["event", "attribute", "reason", "value"], [])
 
 
 # ---------------------------------------------------------------- names
@@ -254,11 +345,10 @@ def test_arrays_of_numbers_are_points_and_boxes(spark: SparkSession, shapes: Ind
     assert pairs(found) == [(1, 1), (1, 2), (1, 6), (2, 5), (3, 3), (3, 4), (3, 6), (4, 2), (4, 3), (4, 5), (4, 6)]
 
 
-def test_arrays_of_numbers_of_which_no_shape_is_asked_are_no_type_of_the_language(
-    spark: SparkSession, shapes: Index
-) -> None:
-    with pytest.raises(EventError, match="attribute 'line': array<double> is not a type of the language"):
-        match(spark.sql("select array(1d, 2d) line"), shapes)
+def test_arrays_of_numbers_of_which_no_shape_is_asked_are_foreign(spark: SparkSession, shapes: Index) -> None:
+    planned = plan(spark.sql("select array(1d, 2d) line, array(1d, 2d) spot"), shapes)
+    assert [each.partition(",")[0] for each in planned.warnings] == ["'line' is array<double>"]
+    assert [row.subscription for row in planned.frame.collect()] == []
 
 
 def test_shapes_that_are_all_missing_are_missing(spark: SparkSession, shapes: Index) -> None:
@@ -266,18 +356,21 @@ def test_shapes_that_are_all_missing_are_missing(spark: SparkSession, shapes: In
     assert pairs(match(events, shapes, event_id="id")) == [(1, 5), (2, 5)]
 
 
-@pytest.mark.parametrize(
-    ("spot", "said"),
-    [
-        ("array(1d, 2d, 3d)", "a point has 2 numbers and a box has 4, found lists of [3]"),
-        ("array(1d, null)", "a point needs finite numbers, found None"),
-    ],
-)
-def test_lists_that_are_no_shapes_fail_the_job_with_their_attribute(
-    spark: SparkSession, shapes: Index, spot: str, said: str
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_points_boxes_and_lists_that_are_neither_may_be_mixed(
+    spark: SparkSession, shapes: Index, strategy: str
 ) -> None:
-    with pytest.raises(PySparkException, match=f"EventError.*attribute 'spot': {re.escape(said)}"):
-        match(spark.sql(f"select {spot} spot"), shapes).collect()
+    rows = [
+        (1, [0.5, 0.5], [0.0, 0.0]),
+        (2, [0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 2.0, 2.0]),
+        (3, [1.0, 2.0, 3.0], None),
+        (4, [1.0, None], []),
+        (5, None, [3.5, 3.5]),
+        (6, [], [9.0, 9.0, 9.0, 9.0, 9.0]),
+    ]
+    events = spark.createDataFrame(rows, "id int, spot array<double>, area array<double>").repartition(1)
+    found = match(events, shapes, event_id="id", strategy=strategy)
+    assert pairs(found) == [(1, 1), (1, 2), (2, 1), (2, 2), (5, 3), (5, 5)]
 
 
 # ---------------------------------------------------------------- what comes with a match

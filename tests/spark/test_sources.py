@@ -83,17 +83,17 @@ def test_bad_records_are_sorted_out_with_their_reasons(spark: SparkSession, tmp_
     path.write_text('id,x,where\n1,2,"[1, 2]"\n2,NaN,\n3,high,\n4,5,"[1, "\n5\n6,7,8,9\n')
     files = EventFiles.at(str(path), schema=Schema({"x": "float", "where": "point"}))
     events = sorted_out(files.read(spark, collect=True))
-    assert [row.id for row in sound(events).collect()] == [1]
+    assert [row.id for row in sound(events).collect()] == [1, 2]
     assert FAULT not in sound(events).columns
     bad = {row.record: row.reason for row in faulty(events, ["id", "x", "where"]).collect()}
-    assert sorted(bad) == ["3,high,", "5", "6,7,8,9", "[1, ", '{"id":2,"x":"NaN"}']
-    assert bad['{"id":2,"x":"NaN"}'] == "attribute 'x': nan is not a number"
+    assert sorted(bad) == ["3,high,", "5", "6,7,8,9", "[1, "]
+    assert set(bad.values()) == {"the record cannot be read, or a value is not of the type of its column"}
     with pytest.raises(TaskError, match="Malformed records"), retold():
         files.read(spark).collect()
 
 
 def test_parquet_is_read_as_it_is(spark: SparkSession, tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": [1, 2], "x": [0.5, float("nan")]}), tmp_path / "e.parquet")
-    events = sorted_out(EventFiles.at(str(tmp_path)).read(spark, collect=True), ["id"])
+    events = sorted_out(EventFiles.at(str(tmp_path)).read(spark, collect=True))
     assert sound(events).count() == 2
-    assert sound(sorted_out(events.drop(FAULT))).count() == 1
+    assert sound(events).columns == ["id", "x"]

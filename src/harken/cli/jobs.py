@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from harken import Schema
+    from harken.engine import OnError
     from harken.spark import Index, Plan, Subscriptions
     from harken.spark.sources import EventFiles
 
@@ -62,7 +63,9 @@ class Outcome:
     refused: int = 0
     """Subscriptions that were not taken."""
     bad: int = 0
-    """Events that could not be matched."""
+    """Records that could not be read."""
+    faults: int = 0
+    """Events with a value of another type than is declared."""
     batches: int | None = None
     plan: str = ""
     interrupted: bool = False
@@ -73,6 +76,7 @@ class Outcome:
 
 def run_once(spark: SparkSession, job: Job, stages: Stages, work: Path) -> Outcome:
     """Match the events that are there. If it fails, there is no output."""
+    from harken.spark import write_table
     from harken.spark.sources import sorted_out
 
     with stages.spark_stage("read", "looking at the events", spark):
@@ -80,7 +84,7 @@ def run_once(spark: SparkSession, job: Job, stages: Stages, work: Path) -> Outco
         job = replace(job, event_id=named_by(job, events))
     loaded, index = prepared(spark, job, stages, work)
     if job.collect:
-        events = sorted_out(events, index.state().profile.attributes)
+        events = sorted_out(events)
     with stages.spark_stage("match", "matching events", spark):
         planned, outcome = _match(job, events, index)
     outcome.refused = len(loaded.refused)
@@ -88,6 +92,7 @@ def run_once(spark: SparkSession, job: Job, stages: Stages, work: Path) -> Outco
         with stages.spark_stage("rejects", "writing rejects", spark), _or_no_output(job):
             write_refused(spark, job, loaded.refused)
             _write_bad(spark, job, events if outcome.bad else None, planned)
+            write_table(_or_none(planned), job.rejects / "faults", job.format)
     return outcome
 
 
@@ -101,7 +106,8 @@ def _match(job: Job, events: DataFrame, index: Index) -> tuple[Plan, Outcome]:
     seen, found = Observation(), Observation()
     observed = events.observe(seen, *event_counts(events))
     good = sound(observed) if job.collect else observed
-    planned = plan(good, index, event_id=job.event_id, keep=job.keep, how=job.how, at=job.at)
+    on_error: OnError = "collect" if job.collect else "raise"
+    planned = plan(good, index, event_id=job.event_id, keep=job.keep, how=job.how, at=job.at, on_error=on_error)
     matches = planned.frame.observe(found, match_count(job))
     if job.database:
         # It knows a batch by its number, and would take a second run of number 0 for a repetition.
@@ -109,8 +115,16 @@ def _match(job: Job, events: DataFrame, index: Index) -> tuple[Plan, Outcome]:
     else:
         write_table(matches, job.output, job.format)
     counts = seen.get
+    faults = 0 if planned.rejects is None or planned.state.schema is None else planned.rejects.count()
     plan_line = "; ".join(line.strip() for line in str(planned).splitlines())
-    return planned, Outcome(counts["events"], found.get["matches"], bad=counts.get("bad", 0), plan=plan_line)
+    outcome = Outcome(counts["events"], found.get["matches"], bad=counts.get("bad", 0), plan=plan_line)
+    outcome.faults = faults
+    return planned, outcome
+
+
+def _or_none(planned: Plan) -> DataFrame:
+    assert planned.rejects is not None, "who calls this has asked for them"
+    return planned.rejects
 
 
 @contextmanager
@@ -126,7 +140,7 @@ def _or_no_output(job: Job) -> Iterator[None]:
 
 
 def _write_bad(spark: SparkSession, job: Job, events: DataFrame | None, planned: Plan) -> None:
-    """A table of the events that could not be matched, if there are some."""
+    """A table of the records that could not be read, if there are some."""
     from harken.spark import write_table
     from harken.spark.sources import faulty
 

@@ -252,9 +252,9 @@ def _summarise(job: Job, outcome: Outcome, stages: Stages) -> None:
     batches = "" if outcome.batches is None else f" in {outcome.batches:,} batches"
     note(
         f"{outcome.events:,} events{batches}, {outcome.matches:,} matches, "
-        f"{outcome.refused + outcome.bad:,} rejects in {seconds:.2f} s ({speed:,.0f} events/s)"
+        f"{outcome.refused + outcome.bad + outcome.faults:,} rejects in {seconds:.2f} s ({speed:,.0f} events/s)"
     )
-    if outcome.refused or outcome.bad:
-        note(f"rejects: {outcome.refused:,} subscriptions, {outcome.bad:,} events")
+    if outcome.refused or outcome.bad or outcome.faults:
+        note(f"rejects: {outcome.refused:,} subscriptions, {outcome.bad + outcome.faults:,} events")
     note(f"stages: {stages}")
     note(f"plan: {outcome.plan}")

@@ -45,11 +45,11 @@ def run_stream(spark: SparkSession, job: Job, stages: Stages, work: Path) -> Out
     loaded, index = prepared(spark, job, stages, work)
     if job.collect:
         events = sorted_out(events)
-    tally = Tally(CountingSink(_stream_sink(job), match_count(job), _begun(job)))
+    tally = Tally(CountingSink(_stream_sink(job), match_count(job), _begun(job)), _faults(job))
     queries: list[StreamingQuery] = []
     interrupted = False
     try:
-        queries.append(_started(job, events, loaded.store, tally.sink))
+        queries.append(_started(job, events, loaded.store, tally))
         if job.rejects is not None:
             shutil.rmtree(job.rejects / "subscriptions", ignore_errors=True)  # of an earlier run
             write_refused(spark, job, loaded.refused)
@@ -69,13 +69,14 @@ def run_stream(spark: SparkSession, job: Job, stages: Stages, work: Path) -> Out
         tally.sink.matches,
         len(loaded.refused),
         tally.bad,
+        0 if tally.faults is None else tally.faults.matches,
         len(tally.batches),
         plan,
         interrupted,
     )
 
 
-def _started(job: Job, events: DataFrame, store: Subscriptions, sink: Sink) -> StreamingQuery:
+def _started(job: Job, events: DataFrame, store: Subscriptions, tally: Tally) -> StreamingQuery:
     from harken.spark import match_stream
     from harken.spark.sources import sound
 
@@ -83,8 +84,10 @@ def _started(job: Job, events: DataFrame, store: Subscriptions, sink: Sink) -> S
     return match_stream(
         sound(observed) if job.collect else observed,
         store,
-        sink,
+        tally.sink,
         checkpoint=_place(job),
+        on_error="raise" if tally.faults is None else "collect",
+        rejects=tally.faults,
         event_id=job.event_id,
         keep=job.keep,
         how=job.how,
@@ -163,6 +166,8 @@ class Tally:
     """What a stream has done so far."""
 
     sink: CountingSink
+    faults: CountingSink | None
+    """What takes the events with a value of another type than is declared, if they are collected."""
     batches: dict[int, tuple[int, int]] = field(default_factory=dict)
     """By number, the events of a batch and how many of them could not be matched."""
 
@@ -191,6 +196,18 @@ def _stream_sink(job: Job) -> Sink:
     from harken.spark import DatabaseSink, TableSink
 
     return DatabaseSink(job.output, job.table) if job.database else TableSink(job.output, job.format)
+
+
+def _faults(job: Job) -> CountingSink | None:
+    from pyspark.sql import functions
+
+    from harken.spark import TableSink
+
+    if not job.collect:
+        return None
+    place = _place(job) / "faults" if job.rejects is None else job.rejects / "faults"
+    count = functions.count(functions.lit(1)).alias("matches")
+    return CountingSink(TableSink(place, job.format), count, _begun(job))
 
 
 def _place(job: Job) -> Path:

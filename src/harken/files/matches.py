@@ -38,12 +38,12 @@ def match_chunk(
 ) -> Iterator[tuple[list[EventId], pa.Table]]:
     """The matches of a chunk; events that cannot be matched are told to `on_bad`, or the first is raised.
 
-    One bad event costs a few more calls, as the chunk is halved until it stands alone.
+    One bad id costs a few more calls, as the chunk is halved until it stands alone.
     """
     try:
-        names, matches = chunk.names(), engine.match_batch(chunk.events, at=at)
+        names, matches = chunk.names(), _matched(engine, chunk, at, on_bad)
     except EventError as error:
-        # Without a row it is about a whole column, and no event would be left.
+        # Without a row it is about all events, and none would be left.
         if on_bad is None or error.row is None:
             raise chunk.blame(error) from error
         if len(chunk) == 1:
@@ -54,6 +54,15 @@ def match_chunk(
             yield from match_chunk(engine, part, at=at, on_bad=on_bad)
     else:
         yield names, matches
+
+
+def _matched(engine: Engine, chunk: EventChunk, at: datetime | None, on_bad: OnBad | None) -> pa.Table:
+    if on_bad is None:
+        return engine.match_batch(chunk.events, at=at)
+    found = engine.match_batch(chunk.events, at=at, on_error="collect")
+    for reject in found.rejects.to_pylist():
+        on_bad(chunk.blame(EventError(reject["reason"], attribute=reject["attribute"], row=reject["event"])))
+    return found.matches
 
 
 @contextmanager

@@ -129,7 +129,7 @@ class Column:
 
     @property
     def numbers(self) -> Numbers | None:
-        """The values as machine numbers that say all; None if they are of another kind. Any where none is valid."""
+        """The values as machine numbers that say all, any where none is valid; None for values of other kinds."""
         return self._machine_numbers[0]
 
     @cached_property

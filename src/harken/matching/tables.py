@@ -18,7 +18,7 @@ class ArrowStream(Protocol):
 
 
 def table_of(source: object, refuse: type[HarkenError]) -> pa.Table | None:
-    """The table that a source is or can be read as; None if it is no table. `refuse` is raised if reading fails."""
+    """The table that a source is or can be read as, None if it is no table; `refuse` is raised if that fails."""
     if isinstance(source, pa.Table):
         return source
     if isinstance(source, pa.RecordBatch):

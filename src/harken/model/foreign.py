@@ -1,7 +1,7 @@
 """Foreign values: what events carry and the language has no type for. Here, and only here, it is decided which.
 
-A foreign value is there, and nothing else can be said of it: IS NULL and EXISTS see it, every other predicate on it
-is unknown. So is everything below it: nobody here looks into a list.
+A foreign value is there, and nothing else can be said of it: IS NULL and EXISTS see it, every other predicate on
+it is unknown. So it is with everything below it: nobody here looks into a list.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Nothing here needs a jar, and tests/spark/test_connect.py says what runs on Spar
 from harken.spark.compiling import CompiledSubscriptions, compile_subscriptions
 from harken.spark.index import Index, build_index
 from harken.spark.lasting import EventValidity
-from harken.spark.matching import Plan, match, plan
+from harken.spark.matching import MatchedEvents, Plan, match, plan
 from harken.spark.session import local_session
 from harken.spark.sinks import DatabaseSink, KafkaSink, Sink, TableSink, write_table
 from harken.spark.statistics import EventStatistics, event_statistics
@@ -23,6 +23,7 @@ __all__ = [
     "EventValidity",
     "Index",
     "KafkaSink",
+    "MatchedEvents",
     "Plan",
     "Sink",
     "Subscriptions",

@@ -10,12 +10,13 @@ import atexit
 import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args, overload
 
+from harken.engine import OnError
 from harken.errors import EventError, closest
 from harken.model.schema import Schema
 from harken.model.subscriptions import moment_of
@@ -26,7 +27,7 @@ from harken.spark.opened import Parts
 from harken.spark.session import BATCH_BYTES, NO_LIMIT
 from harken.spark.sizing import MEMORY_SHARE, executor_memory
 from harken.spark.subscriptions import Subscriptions
-from harken.spark.tasks import How, Request, match_events, match_packets, route_events
+from harken.spark.tasks import How, Request, match_events, match_packets, reject_events, route_events
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -44,6 +45,16 @@ class Plan:
     transport: Transport
     copies: tuple[int, ...]
     frame: DataFrame
+    rejects: DataFrame | None = None
+    """With `on_error="collect"`, the events that cannot be matched."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What subscriptions ask for in vain: attributes of a type that the language has not."""
+        return tuple(
+            f"{name!r} is {kind}, which is foreign: it is there for IS NULL and EXISTS, and all else is unknown"
+            for name, kind in self.transport.foreign.items()
+        )
 
     def __str__(self) -> str:
         state, transport = self.state, self.transport
@@ -55,7 +66,43 @@ class Plan:
         ]
         if _measures_rows(self.frame.sparkSession):
             lines.append(f"Spark measures each row: {BATCH_BYTES}={NO_LIMIT} would hand events over faster")
+        lines += [f"warning: {each}" for each in self.warnings]
         return "\n".join(lines)
+
+
+class MatchedEvents(NamedTuple):
+    """What became of events: their matches, and those that could not be matched, with the reason."""
+
+    matches: DataFrame
+    rejects: DataFrame
+
+
+@overload
+def match(
+    events: DataFrame,
+    subscriptions: Index | Subscriptions | DataFrame,
+    *,
+    event_id: str | None = None,
+    keep: Sequence[str] = (),
+    how: How = "pairs",
+    at: datetime | None = None,
+    strategy: Strategy = "auto",
+    on_error: Literal["raise"] = "raise",
+) -> DataFrame: ...
+
+
+@overload
+def match(
+    events: DataFrame,
+    subscriptions: Index | Subscriptions | DataFrame,
+    *,
+    event_id: str | None = None,
+    keep: Sequence[str] = (),
+    how: How = "pairs",
+    at: datetime | None = None,
+    strategy: Strategy = "auto",
+    on_error: Literal["collect"],
+) -> MatchedEvents: ...
 
 
 def match(
@@ -67,15 +114,23 @@ def match(
     how: How = "pairs",
     at: datetime | None = None,
     strategy: Strategy = "auto",
-) -> DataFrame:
+    on_error: OnError = "raise",
+) -> DataFrame | MatchedEvents:
     """Which subscriptions each event satisfies: a DataFrame of `event`, `subscription` and the columns to keep.
 
     `event` is the column named by `event_id`, or else a number that is unique in the result. With `how="grouped"`
     there is one row per event that has matches, with an array `subscriptions`. `at` is when subscriptions must be
     valid: now, unless said. Subscriptions may be given as an index, which answers as it is; as a folder, whose
     index is brought up to date; or as a DataFrame of texts, compiled and indexed in a temporary folder.
+
+    An event with a value of another type than the schema declares fails the job. With `on_error="collect"` the
+    others are matched, and the answer is two DataFrames: the `matches`, and the `rejects` as `event`, `attribute`,
+    `reason` and `value`. Each of the two reads the events.
     """
-    return plan(events, subscriptions, event_id=event_id, keep=keep, how=how, at=at, strategy=strategy).frame
+    planned = plan(
+        events, subscriptions, event_id=event_id, keep=keep, how=how, at=at, strategy=strategy, on_error=on_error
+    )
+    return planned.frame if planned.rejects is None else MatchedEvents(planned.frame, planned.rejects)
 
 
 def plan(
@@ -87,12 +142,22 @@ def plan(
     how: How = "pairs",
     at: datetime | None = None,
     strategy: Strategy = "auto",
+    on_error: OnError = "raise",
 ) -> Plan:
     """How `match` would go about it. Takes the same arguments."""
-    if how not in get_args(How):
-        raise ValueError(f"how is one of {get_args(How)}, found {how!r}")
+    check_words(how, on_error)
     index, state = index_of(events.sparkSession, subscriptions)
-    return plan_for(events, index, state, event_id=event_id, keep=keep, how=how, at=at, strategy=strategy)
+    collect = on_error == "collect"
+    return plan_for(
+        events, index, state, event_id=event_id, keep=keep, how=how, at=at, strategy=strategy, collect=collect
+    )
+
+
+def check_words(how: str, on_error: str) -> None:
+    """ValueError if one of these is none of the words there are."""
+    for name, word, known in (("how", how, get_args(How)), ("on_error", on_error, get_args(OnError))):
+        if word not in known:
+            raise ValueError(f"{name} is one of {known}, found {word!r}")
 
 
 def plan_for(
@@ -105,16 +170,18 @@ def plan_for(
     how: How,
     at: datetime | None,
     strategy: Strategy,
+    collect: bool = False,
 ) -> Plan:
-    """The plan for one version of an index."""
+    """The plan for one version of an index; if events at fault are collected, with those."""
     schema = None if state.schema is None else Schema(state.schema)
     handed, names = _handed_through(events, event_id, keep)
-    selected, transport = select(events, state.profile, schema, handed)
+    selected, transport = select(events, state.profile, schema, handed, collect=collect)
     parts = Parts(index.path, state.layers, state.division, state.integer_ids)
     chosen = _strategy(events.sparkSession, state, strategy)
     copies = _copies(events.sparkSession, state) if chosen == "grid" else ()
     scattered = how == "grouped" and len(copies) > 1
-    request = Request(parts, transport, moment_of(at), how, event_id is None or scattered, copies)
+    numbered = event_id is None or scattered
+    request = Request(parts, transport, moment_of(at), how, numbered, copies, schema, collect)
     answer = _answer_schema(selected, transport, state, request)
     if chosen == "local":
         frame = selected.mapInArrow(partial(match_events, request), answer)
@@ -123,7 +190,21 @@ def plan_for(
         frame = packets.repartitionById(sum(copies), "target").mapInArrow(partial(match_packets, request), answer)
     if scattered:
         frame = _gathered(frame, event_id is None)
-    return Plan(state, chosen, transport, copies, frame.toDF(*frame.columns[:2], *names))
+    rejects = _rejects(selected, transport, replace(request, numbered=event_id is None)) if collect else None
+    return Plan(state, chosen, transport, copies, frame.toDF(*frame.columns[:2], *names), rejects)
+
+
+def _rejects(selected: DataFrame, transport: Transport, request: Request) -> DataFrame:
+    """The events that cannot be matched; without a schema there are none, and nothing is read."""
+    from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+    through = list(selected.schema)[len(selected.columns) - transport.others :]
+    event = LongType() if request.numbered else through[0].dataType
+    told = [StructField(name, StringType()) for name in ("attribute", "reason", "value")]
+    columns = StructType([StructField("event", event), *told])
+    if request.schema is None:
+        return selected.sparkSession.createDataFrame([], columns)
+    return selected.mapInArrow(partial(reject_events, request), columns)
 
 
 def index_of(spark: SparkSession, subscriptions: Index | Subscriptions | DataFrame) -> tuple[Index, IndexState]:

@@ -162,7 +162,8 @@ def open_router(division: Division) -> Router:
 
 def _engine(folder: Path) -> Engine:
     if folder not in _ENGINES:
-        _ENGINES[folder] = Engine.load(folder)
+        engine = _ENGINES[folder] = Engine.load(folder)
+        engine.schema = None  # tasks hold events to it once, not with every part
     return _ENGINES[folder]
 
 

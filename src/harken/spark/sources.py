@@ -169,23 +169,14 @@ class EventFiles:
         return events
 
 
-def sorted_out(events: DataFrame, attributes: Collection[str] | None = None) -> DataFrame:
-    """Events that were read to `collect`, with a column that says what is wrong with each, null if nothing is.
-
-    Besides records that could not be read, floats that are NaN cannot be matched, in any column or in those that
-    are asked for.
-    """
+def sorted_out(events: DataFrame) -> DataFrame:
+    """Events that were read to `collect`, with a column that says which could not be; null for all others."""
     from pyspark.sql import functions
 
-    faults = [
-        functions.when(functions.isnan(leaf.column), functions.lit(f"attribute {name!r}: nan is not a number"))
-        for name, leaf in leaves(events.schema).items()
-        if leaf.kind in ("float", "double") and (attributes is None or name in attributes)
-    ]
-    if _UNREAD in events.columns:
-        said = functions.lit("the record cannot be read, or a value is not of the type of its column")
-        faults.insert(0, functions.when(functions.col(_UNREAD).isNotNull(), said))
-    return events.withColumn(FAULT, functions.coalesce(*faults) if faults else functions.lit(None).cast("string"))
+    if _UNREAD not in events.columns:
+        return events.withColumn(FAULT, functions.lit(None).cast("string"))
+    said = functions.lit("the record cannot be read, or a value is not of the type of its column")
+    return events.withColumn(FAULT, functions.when(functions.col(_UNREAD).isNotNull(), said))
 
 
 def sound(events: DataFrame) -> DataFrame:

@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
+from harken.engine import OnError
 from harken.errors import EventError
 from harken.spark.index import Index, index_beside
 from harken.spark.lasting import EventValidity, LastingEvents
 from harken.spark.layers import IndexState
 from harken.spark.ledger import Entry, Ledger
-from harken.spark.matching import plan_for
+from harken.spark.matching import check_words, plan_for
 from harken.spark.sinks import Sink, TableSink
 from harken.spark.subscriptions import Subscriptions
 from harken.spark.tasks import How
@@ -40,6 +41,8 @@ def match_stream(
     keep: Sequence[str] = (),
     how: How = "pairs",
     validity: EventValidity | None = None,
+    on_error: OnError = "raise",
+    rejects: Sink | str | Path | None = None,
     trigger: str | None = None,
     available_now: bool = False,
     name: str | None = None,
@@ -49,19 +52,25 @@ def match_stream(
     Changes of the subscriptions take effect from one batch to the next. `checkpoint` is a folder that belongs to
     this query; started again with it, the query goes on where it was, without loss or repetition. With `validity`,
     events are kept as long as they hold, and subscriptions that come later meet them; events need an `event_id`
-    then. `trigger` is an interval like "1 second"; with `available_now` the query ends when all there is is done.
+    then. An event with a value of another type than the schema declares ends the query; with `on_error="collect"`
+    the others are matched, and it goes, with the reason, to `rejects`: a sink or a folder of Parquet, `rejects` in
+    the checkpoint unless said, which takes each batch once. `trigger` is an interval like "1 second"; with
+    `available_now` the query ends when all there is is done.
     """
-    if how not in get_args(How):
-        raise ValueError(f"how is one of {get_args(How)}, found {how!r}")
+    check_words(how, on_error)
+    if rejects is not None and on_error != "collect":
+        raise ValueError('rejects are for on_error="collect"')
     if not events.isStreaming:
         raise EventError("the events are no stream; match is for DataFrames that are")
     if validity is not None:
         if event_id is None:
             raise EventError("events that are kept need an id to be known again", suggestion="pass event_id")
         validity.check(events)
-    sink: Sink = TableSink(output) if isinstance(output, str | Path) else output
     folder = Path(checkpoint).absolute()
-    matcher = BatchMatcher(subscriptions, sink, folder / "harken", event_id, tuple(keep), how, validity)
+    left_out = None if on_error == "raise" else _sink(folder / "rejects" if rejects is None else rejects)
+    matcher = BatchMatcher(
+        subscriptions, _sink(output), folder / "harken", event_id, tuple(keep), how, validity, left_out
+    )
     source = matcher.prepared(events)
     writer = source.writeStream.foreachBatch(matcher).option("checkpointLocation", str(folder / "spark"))
     if name is not None:
@@ -71,6 +80,10 @@ def match_stream(
     elif trigger is not None:
         writer = writer.trigger(processingTime=trigger)
     return writer.start()
+
+
+def _sink(given: Sink | str | Path) -> Sink:
+    return TableSink(given) if isinstance(given, str | Path) else given
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +97,8 @@ class BatchMatcher:
     keep: tuple[str, ...]
     how: How
     validity: EventValidity | None
+    rejects: Sink | None = None
+    """Where events go that cannot be matched; without it, they end the stream."""
 
     def prepared(self, events: DataFrame) -> DataFrame:
         """The stream to run on: where events are kept, changes of the subscriptions are part of it."""
@@ -113,8 +128,11 @@ class BatchMatcher:
         if self.subscriptions.snapshot(entry.version).integer_ids is not None:
             self.sink.write(entry.batch, matches)
 
-    def _matched(self, events: DataFrame, index: Index, state: IndexState, entry: Entry) -> DataFrame:
-        return plan_for(
+    def _matched(
+        self, events: DataFrame, index: Index, state: IndexState, entry: Entry, *, tell: bool = True
+    ) -> DataFrame:
+        """The matches of events; those that cannot be matched go to the rejects first, unless they are there."""
+        planned = plan_for(
             events,
             index,
             state,
@@ -123,7 +141,11 @@ class BatchMatcher:
             how=self.how,
             at=entry.at,
             strategy="auto",
-        ).frame
+            collect=self.rejects is not None,
+        )
+        if tell and self.rejects is not None and planned.rejects is not None and state.schema is not None:
+            self.rejects.write(entry.batch, planned.rejects)
+        return planned.frame
 
     def _with_lasting(
         self, events: DataFrame, index: Index, state: IndexState, entry: Entry, lasting: LastingEvents
@@ -137,7 +159,7 @@ class BatchMatcher:
             changed = index.changes(arrived.sparkSession, state, entry.before)
             earlier = None if changed is None else lasting.before(arrived, entry.batch, entry.clock)
             if changed is not None and earlier is not None:
-                matches = matches.unionByName(self._matched(earlier, index, changed, entry))
+                matches = matches.unionByName(self._matched(earlier, index, changed, entry, tell=False))
             self._write(entry, matches)
             lasting.keep(entry.batch, arrived, entry.at, entry.clock)
             lasting.expire(entry.batch, entry.clock)

@@ -11,7 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from harken.spark.columns import Transport
+from harken.errors import EventError
+from harken.matching.events import column_faults, leaf_columns
+from harken.model.foreign import parents
+from harken.model.schema import Schema
+from harken.spark.columns import Rows, Transport
 from harken.spark.opened import Found, Parts, joined, open_index, open_router, open_shard
 
 How: TypeAlias = Literal["pairs", "grouped"]
@@ -36,6 +40,40 @@ class Request:
     """Whether events have no id of their own and are numbered; otherwise it is the first column handed through."""
     copies: tuple[int, ...] = ()
     """How many partitions share the events of each shard, where events go to shards."""
+    schema: Schema | None = None
+    """What events are held to, before they are matched."""
+    collect: bool = False
+    """Whether events at fault are left out; otherwise the first fails the job."""
+
+    def to_match(self, table: pa.Table) -> Iterator[tuple[Rows | None, pa.Table]]:
+        """The events to match, in parts in which every column is of one type, and which rows they are."""
+        for rows, events in self.transport.parts(table):
+            faults = {} if self.schema is None else column_faults(leaf_columns(events), self.schema)
+            if not faults:
+                yield rows, events
+                continue
+            if not self.collect:
+                raise self._told(faults[min(faults)], events)
+            kept = np.delete(np.arange(events.num_rows), list(faults))
+            yield kept if rows is None else rows[kept], events.take(pa.array(kept))
+
+    def faults(self, table: pa.Table) -> Iterator[tuple[int, EventError]]:
+        """The rows of events that are at fault, and why."""
+        if self.schema is None:
+            return
+        for rows, events in self.transport.parts(table):
+            for row, error in column_faults(leaf_columns(events), self.schema).items():
+                yield row if rows is None else int(rows[row]), self._told(error, events)
+
+    def _told(self, error: EventError, events: pa.Table) -> EventError:
+        """A fault in Spark's words, where its value has travelled in another form."""
+        named = str(error.attribute)
+        at = next((name for name in (named, *parents(named)) if name in self.transport.foreign), None)
+        if at is None or self.schema is None:
+            return error
+        said = f"attribute {named!r} is declared {self.schema[named].value}, found {self.transport.foreign[at]}"
+        value = events.column(at)[error.row].as_py().decode()
+        return EventError(said, attribute=named, row=error.row, value=value)
 
     def columns(self, table: pa.Table, first: int) -> list[pa.ChunkedArray]:
         """The columns of events that go into the answer: their ids, and what is kept."""
@@ -47,8 +85,23 @@ def match_events(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterato
     """Match batches with the whole index, shard by shard, where they are."""
     index = open_index(request.parts)
     for first, table in _tables(batches):
-        found = index.match(request.transport.events(table), request.at)
-        yield from _answer(request, found, request.columns(table, first))
+        columns = request.columns(table, first)
+        for part, events in request.to_match(table):
+            rows, ids = index.match(events, request.at)
+            yield from _answer(request, (rows if part is None else part[rows], ids), columns)
+
+
+def reject_events(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The events of batches that cannot be matched: which, the attribute at fault, the reason and the value."""
+    for first, table in _tables(batches):
+        event = request.columns(table, first)[0]
+        faults = sorted(request.faults(table), key=lambda fault: fault[0])
+        if faults:
+            told = [[error.attribute for _, error in faults], [error.reason for _, error in faults]]
+            shown = [error.value for _, error in faults]
+            columns = [event.take(pa.array([row for row, _ in faults])), *told, shown]
+            arrays = [columns[0], *(pa.array(each, pa.string()) for each in columns[1:])]
+            yield from pa.Table.from_arrays(arrays, ["event", "attribute", "reason", "value"]).to_batches()
 
 
 def route_events(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -57,15 +110,16 @@ def route_events(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterato
     base = np.concatenate([[0], np.cumsum(request.copies)])
     turn = [_partition()] * len(request.copies)
     for first, table in _tables(batches):
-        events = request.transport.events(table)
-        packet = pa.Table.from_arrays(
-            [*events.columns, *request.columns(table, first)],
-            [*(f"a{name}" for name in events.column_names), *(f"o{at}" for at in range(_through(request)))],
-        )
-        for shard, rows in router.route(events):
-            turn[shard] += 1
-            target = int(base[shard]) + turn[shard] % request.copies[shard]
-            yield _packed(target, packet if rows is None else packet.take(pa.array(rows)))
+        through = request.columns(table, first)
+        for part, events in request.to_match(table):
+            packet = pa.Table.from_arrays(
+                [*events.columns, *(each if part is None else each.take(pa.array(part)) for each in through)],
+                [*(f"a{name}" for name in events.column_names), *(f"o{at}" for at in range(_through(request)))],
+            )
+            for shard, rows in router.route(events):
+                turn[shard] += 1
+                target = int(base[shard]) + turn[shard] % request.copies[shard]
+                yield _packed(target, packet if rows is None else packet.take(pa.array(rows)))
 
 
 def match_packets(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
