@@ -296,19 +296,26 @@ class Generator:
         domains: Mapping[Kind, Sequence[Value]] = SMALL,
         *,
         missing: float = 0.2,
+        foreign: float = 0.0,
     ) -> None:
         self.random = random.Random(seed)
         self._vocabulary = vocabulary
         self._domains = domains
         self._missing = missing
+        self._foreign = foreign
 
     def event(self) -> dict[str, Value]:
-        """A flat event; each attribute is missing now and then."""
+        """A flat event; each attribute is missing, or foreign, now and then."""
         return {
-            name: self._value(self.random.choice(kinds))
+            name: self._of_event(self.random.choice(kinds))
             for name, kinds in self._vocabulary.items()
             if self.random.random() >= self._missing
         }
+
+    def _of_event(self, kind: Kind) -> Value:
+        if self._foreign and self.random.random() < self._foreign:
+            return self.random.choice(FOREIGN)  # type: ignore[return-value]  # no value, and so it is meant
+        return self._value(kind)
 
     def expression(self, depth: int = 3) -> Expression:
         """An expression of at most this many levels."""

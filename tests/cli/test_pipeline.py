@@ -159,7 +159,7 @@ def test_rejects_are_counted_and_written(bad_subscriptions: Path, tmp_path: Path
     assert sorted(each["record"] for each in rows(rejects / "events")) == ["2,one,b", "3,1"]
 
 
-def test_values_of_another_type_than_declared_are_rejected_and_foreign_ones_otherwise_taken(
+def test_values_of_another_type_than_declared_are_rejected_and_otherwise_taken(
     tmp_path: Path,
 ) -> None:
     subscriptions, events = tmp_path / "s.jsonl", tmp_path / "events.parquet"
@@ -316,6 +316,23 @@ def test_a_folder_of_subscriptions_keeps_its_index_and_its_types(tmp_path: Path)
 
 
 # ---------------------------------------------------------------- streams
+
+
+def test_a_stream_collects_events_at_fault(tmp_path: Path) -> None:
+    subscriptions, incoming, schema = tmp_path / "s.jsonl", tmp_path / "incoming", tmp_path / "schema.json"
+    subscriptions.write_text('{"id": "low", "expression": "price < 3"}\n')
+    schema.write_text('{"price": "float"}')
+    incoming.mkdir()
+    pq.write_table(pa.table({"id": [1, 2, 3], "price": [1.0, float("nan"), 2.0]}), incoming / "a.parquet")
+    out, rejects = tmp_path / "matches", tmp_path / "rejects"
+    more = ("--on-error", "collect", "--rejects", rejects, "--schema", schema, "--stream", "--once")
+    done = pipeline(subscriptions, incoming, out, *more)
+    assert done.status == 0, done.err
+    assert "rejects: 0 subscriptions, 1 events" in done.err
+    assert pairs(out) == [(1, "low"), (3, "low")]
+    assert [
+        (each["event"], each["attribute"], each["value"]) for each in rows(rejects / "faults" / "batch=0")
+    ] == [(2, "price", "nan")]
 
 
 def test_a_stream_goes_on_with_new_files_only(subscriptions: Path, events: Path, tmp_path: Path) -> None:

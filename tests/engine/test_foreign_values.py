@@ -22,6 +22,7 @@ from harken import Engine, algorithms
 from harken.errors import EventError, SubscriptionError
 from harken.model.evaluation import truth
 from harken.model.events import flatten
+from harken.model.values import Kind
 from tests.strategies import FREE, events_with_foreign, expressions, foreign_values
 
 pytestmark = pytest.mark.kernel
@@ -275,6 +276,45 @@ def test_no_subscription_changes_what_others_match_or_whether_an_event_is_taken(
         ]
         assert found == wanted, name
         assert [pair for pair in pairs(engine.match_batch(happened)) if pair[1] < 1_000] == wanted, name
+
+
+COLUMNWISE = {
+    "n": (Kind.NUMBER,),
+    "u": (Kind.NUMBER, Kind.STRING),
+    "t": (Kind.TIMESTAMP,),
+    "l": (Kind.NUMBER, Kind.BOX),
+    "l.b": (Kind.NUMBER, Kind.STRING),
+    "u.v": (Kind.NUMBER,),
+}
+NOON = datetime(2026, 2, 28, 12, 30, tzinfo=UTC)
+IN_COLUMNS = {
+    "n": st.sampled_from([None, 0.5, 1.0, math.nan]),
+    "u": st.sampled_from([None, 0, 1, 3, 2**63, 2**64 - 1]),
+    "t": st.sampled_from([None, NOON, pd.Timestamp(NOON), pd.Timestamp(NOON) + pd.Timedelta(1, "ns")]),
+    "l": st.sampled_from([None, [], [{"b": 1}], [{"b": None}, {}]]),
+}
+COLUMN_TYPES = {
+    "n": pa.float64(),
+    "u": pa.uint64(),
+    "t": pa.timestamp("ns", "UTC"),
+    "l": pa.list_(pa.struct([("b", pa.int64())])),
+}
+
+
+@given(
+    st.lists(expressions(COLUMNWISE, max_leaves=4), min_size=1, max_size=6),
+    st.lists(st.fixed_dictionaries(IN_COLUMNS), min_size=1, max_size=6),
+)
+@settings(max_examples=60)
+def test_foreign_values_in_columns_are_those_of_dictionaries(written, happened):
+    flat = [flatten(event)[0] for event in happened]
+    wanted = [(row, id) for row, e in enumerate(flat) for id, each in enumerate(written) if truth(each, e) is True]
+    table = pa.table({name: pa.array([e[name] for e in happened], kind) for name, kind in COLUMN_TYPES.items()})
+    for name in algorithms():
+        engines = [engine_of(name, *written) for _ in range(2)]
+        assert pairs(engines[0].match_batch(table)) == wanted, name
+        assert pairs(engines[1].match_batch(happened)) == wanted, name
+        assert engines[0].stats()["foreign"] == engines[1].stats()["foreign"], name
 
 
 @given(foreign_values)

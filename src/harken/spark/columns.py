@@ -82,9 +82,8 @@ class Transport:
             at = self.attributes.index(name)
             column = events.column(at)
             if column.null_count == len(column):
-                events = events.set_column(
-                    at, name, pa.nulls(len(column))
-                )  # Arrow crashes on casting some of these
+                # Casting some of these crashes Arrow.
+                events = events.set_column(at, name, pa.nulls(len(column)))
             elif size in (2, 4):
                 events = events.set_column(at, name, column.cast(pa.list_(pa.float64(), size)))
         return events
