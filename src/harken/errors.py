@@ -184,13 +184,15 @@ class SubscriptionError(HarkenError, ValueError):
 
 
 class DuplicateSubscriptionError(SubscriptionError):
-    """The id is taken, and `replace=True` was not said."""
+    """The id is taken, and it was not said that what has it should give way."""
 
-    def __init__(self, subscription: str | int) -> None:
-        super().__init__(
-            f"subscription {subscription!r} is already registered",
-            suggestion="pass replace=True to put the new expression in its place",
-        )
+    def __init__(
+        self,
+        subscription: str | int,
+        said: str = "is already registered",
+        suggestion: str = "pass replace=True to put the new expression in its place",
+    ) -> None:
+        super().__init__(f"subscription {subscription!r} {said}", suggestion=suggestion)
         self.subscription = subscription
 
 
@@ -334,8 +336,8 @@ class SinkError(HarkenError, ValueError):
 class OutputExistsError(HarkenError, FileExistsError):
     """Something is already where output was to go; it was left as it is."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(f"{path} exists", suggestion="remove it, or write somewhere else")
+    def __init__(self, path: str, suggestion: str = "remove it, or write somewhere else") -> None:
+        super().__init__(f"{path} exists", suggestion=suggestion)
         self.path = path
 
 

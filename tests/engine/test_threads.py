@@ -97,7 +97,7 @@ def test_an_event_that_changes_the_engine_while_it_is_matched_is_told_so_and_not
     assert sorted(engine.match(EVERY)) == ["new", "old"]
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are for POSIX")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_process_has_a_whole_engine_whatever_other_threads_were_doing():
     engine = Engine("dynamic", patience=10)
     engine.subscribe_many((id, f"x = 1 and y != {id}") for id in range(50))

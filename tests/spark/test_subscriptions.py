@@ -25,6 +25,7 @@ from harken.errors import (
     ConcurrentChangeError,
     DuplicateSubscriptionError,
     IndexFormatError,
+    OutputExistsError,
     SubscriptionError,
     UnknownSubscriptionError,
     UnknownVersionError,
@@ -119,7 +120,7 @@ def test_a_version_that_is_not_there_is_named(store: Subscriptions, version: int
 
 def test_a_folder_can_be_created_once(store: Subscriptions) -> None:
     store.append(rows(1))
-    with pytest.raises(ConcurrentChangeError):
+    with pytest.raises(OutputExistsError):
         Subscriptions.create(store.path)
     assert held(store) == {1: 1}
 

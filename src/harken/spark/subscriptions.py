@@ -26,6 +26,7 @@ from harken.errors import (
     DuplicateSubscriptionError,
     HarkenError,
     IndexFormatError,
+    OutputExistsError,
     SubscriptionError,
     UnknownSubscriptionError,
     UnknownVersionError,
@@ -83,12 +84,30 @@ class Subscriptions:
         *,
         schema: Schema | dict[str, Type | str] | None = None,
         limits: Limits = DEFAULT_LIMITS,
+        exist_ok: bool = False,
     ) -> Subscriptions:
-        """Start a folder, with version 0, which is empty; ConcurrentChangeError if there is one already."""
+        """Start a folder, with version 0, which is empty; OutputExistsError if there is one already.
+
+        With `exist_ok`, open the one there is, whatever it holds, if it has the same schema and limits. So several
+        processes may do it at once, and a script may be run again.
+        """
         declared = schema if schema is None or isinstance(schema, Schema) else Schema(schema)
         first = Snapshot(0, Rules(declared, limits), None, (), Profile())
-        VersionLog(Path(path) / "versions").append(0, first.to_json("create"))
-        return cls(path)
+        log = VersionLog(Path(path) / "versions")
+        # Of one that is old, version 0 may be forgotten.
+        exists = log.latest() is not None
+        if not exists:
+            try:
+                log.append(0, first.to_json("create"))
+            except ConcurrentChangeError:
+                exists = True
+        if exists and not exist_ok:
+            advice = "Subscriptions(path) opens it, create(path, exist_ok=True) opens or starts it"
+            raise OutputExistsError(str(Path(path).absolute()), advice)
+        store = cls(path)
+        if exists and store.snapshot().rules != first.rules:
+            raise SubscriptionError(f"{store.path} was created with another schema or other limits")
+        return store
 
     def __repr__(self) -> str:
         return f"Subscriptions({str(self.path)!r}, version={self.version})"
@@ -164,7 +183,7 @@ class Subscriptions:
         folders = (self._place.segments, self._place.rejects)
         unnamed = [path for folder in folders for path in folder.glob("*") if path.name not in named]
         for path in unnamed:
-            path.unlink()
+            path.unlink(missing_ok=True)  # somebody else may be at it too
         return len(unnamed)
 
     # ---------------------------------------------------------------- reading
@@ -284,7 +303,8 @@ class Subscriptions:
         if len(known) and len(ids):
             clash = ids.filter(pc.is_in(ids, value_set=known.combine_chunks()))
             if len(clash):
-                raise DuplicateSubscriptionError(clash[0].as_py())
+                advice = "upsert puts new expressions in the place of those there are"
+                raise DuplicateSubscriptionError(clash[0].as_py(), suggestion=advice)
 
     def _refuse_unknown(self, ids: pa.Array, snapshot: Snapshot) -> None:
         known = self.ids(snapshot).combine_chunks().cast(ids.type)
@@ -310,7 +330,7 @@ def _refuse_repeated(ids: pa.Array | None) -> None:
         return
     counts = ids.value_counts()
     often = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")
-    raise DuplicateSubscriptionError(often[0].as_py())
+    raise DuplicateSubscriptionError(often[0].as_py(), "comes twice in one change", "name every id once")
 
 
 def _after(before: Snapshot, written: Written) -> Snapshot:

@@ -208,7 +208,7 @@ def run(bench: Bench) -> Result:
         notes=[
             "A step is a line begun or a call done in the modules that can change an engine; there an exception, "
             "a KeyboardInterrupt or a MemoryError was raised in turn. Of arrays, one or all from one on could not "
-            "be had. After each the engine held what it held before or what it was to hold after, its answers were "
+            "be had. After each the engine held what it held before or what it was to hold after, answers were "
             "compared with the reference semantics, and changes of every kind went on; any difference would have "
             "ended the run.",
         ],
