@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -12,8 +14,18 @@ from harken.errors import EngineBusyError
 from harken.locking import Door
 
 
+@contextmanager
+def reading(door: Door) -> Iterator[None]:
+    reader = door.reading()
+    reader.inside += 1
+    try:
+        yield
+    finally:
+        reader.inside -= 1
+
+
 def read(door: Door) -> None:
-    with door.reading():
+    with reading(door):
         if door.closed:
             door.step_aside(door.open)
 
@@ -34,7 +46,7 @@ def test_readers_read_at_the_same_time():
     door, meeting = Door(), threading.Barrier(3, timeout=60)
 
     def meet() -> None:
-        with door.reading():
+        with reading(door):
             assert not door.closed
             meeting.wait()
 
@@ -46,11 +58,11 @@ def test_readers_read_at_the_same_time():
 
 
 def test_a_change_waits_for_readers_and_readers_for_the_change():
-    door, reading, done = Door(), threading.Event(), list[str]()
+    door, begun, done = Door(), threading.Event(), list[str]()
 
     def read_slowly() -> None:
-        with door.reading():
-            reading.set()
+        with reading(door):
+            begun.set()
             time.sleep(0.05)
             done.append("read")
 
@@ -65,7 +77,7 @@ def test_a_change_waits_for_readers_and_readers_for_the_change():
 
     later: list[threading.Thread] = []
     reader = in_thread(read_slowly)
-    reading.wait(60)
+    begun.wait(60)
     change_slowly()
     for thread in (reader, *later):
         thread.join(60)
@@ -99,7 +111,7 @@ def test_a_door_left_closed_is_settled_and_opened_by_the_next_to_come():
         settled.append(True)
         door.open()
 
-    with door.reading():
+    with reading(door):
         assert door.closed
         door.step_aside(settle)
     assert settled == [True]
@@ -111,7 +123,7 @@ def test_what_settling_raises_reaches_the_reader_and_leaves_no_lock_held():
     door = Door()
     with door.turn():
         door.close()
-    with pytest.raises(ZeroDivisionError), door.reading():
+    with pytest.raises(ZeroDivisionError), reading(door):
         door.step_aside(lambda: 1 / 0)
     thread = in_thread(change, door)
     thread.join(60)
@@ -127,7 +139,7 @@ def test_a_reader_that_reads_within_reads_on_though_a_change_waits():
             closed.set()
             door.open()
 
-    with door.reading():
+    with reading(door):
         thread = in_thread(change_meanwhile)
         while not door.closed:
             time.sleep(0.001)
@@ -139,13 +151,13 @@ def test_a_reader_that_reads_within_reads_on_though_a_change_waits():
 
 def test_a_change_within_reading_or_within_a_change_is_refused():
     door = Door()
-    with door.reading(), pytest.raises(EngineBusyError):
+    with reading(door), pytest.raises(EngineBusyError):
         door.turn()
     with door.turn(), pytest.raises(EngineBusyError):
         door.turn()
     with door.turn():
         door.close()
-        with pytest.raises(EngineBusyError), door.reading():
+        with pytest.raises(EngineBusyError), reading(door):
             door.step_aside(door.open)
         door.open()
     change(door)

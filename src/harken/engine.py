@@ -105,31 +105,47 @@ class Engine:
     @property
     def algorithm(self) -> str:
         """The matching algorithm in use: the one asked for, or the one that "auto" has picked so far."""
-        with self._door.reading():
+        reader = self._door.reading()
+        reader.inside += 1
+        try:
             if self._door.closed:
                 self._step_aside()
             return str(getattr(self._matcher, "picked", self._algorithm))
+        finally:
+            reader.inside -= 1
 
     def __len__(self) -> int:
         """How many subscriptions there are."""
-        with self._door.reading():
+        reader = self._door.reading()
+        reader.inside += 1
+        try:
             if self._door.closed:
                 self._step_aside()
             return len(self._identities)
+        finally:
+            reader.inside -= 1
 
     def __contains__(self, id: object) -> bool:
         """Whether a subscription of this id is registered."""
-        with self._door.reading():
+        reader = self._door.reading()
+        reader.inside += 1
+        try:
             if self._door.closed:
                 self._step_aside()
             return id in self._identities
+        finally:
+            reader.inside -= 1
 
     def __iter__(self) -> Iterator[SubscriptionId]:
         """The ids of all subscriptions there are now, whatever changes before the last has been asked for."""
-        with self._door.reading():
+        reader = self._door.reading()
+        reader.inside += 1
+        try:
             if self._door.closed:
                 self._step_aside()
             return iter(self._identities)
+        finally:
+            reader.inside -= 1
 
     def __repr__(self) -> str:
         return f"Engine(algorithm={self.algorithm!r}, subscriptions={len(self):,})"
@@ -198,7 +214,9 @@ class Engine:
 
     def subscription(self, id: SubscriptionId) -> Subscription:
         """What is registered under an id: as it was written, or in its normal form if no text is kept or came."""
-        with self._door.reading():
+        reader = self._door.reading()
+        reader.inside += 1
+        try:
             if self._door.closed:
                 self._step_aside()
             slot = self._identities.slot(id)
@@ -206,11 +224,15 @@ class Engine:
             written = None if self._written is None else expression_of(self._written.text(slot), self.limits)
             expression = self._matcher.expression(slot) if written is None else written
             return Subscription(id, expression, self._owners.get(slot), validity)
+        finally:
+            reader.inside -= 1
 
     def match(self, event: Event, *, at: datetime | None = None) -> list[SubscriptionId]:
         """The ids of all subscriptions the event satisfies, among those valid `at` that time (now)."""
         door = self._door
-        with door.reading():
+        reader = door.reading()
+        reader.inside += 1
+        try:
             if door.closed:
                 self._step_aside()
             flat = checked_event(event, self._matcher.attributes, self.schema, self._foreign)
@@ -218,6 +240,8 @@ class Engine:
             if self._validity:
                 slots = slots[self._valid(slots, at)]
             return self._identities.ids(slots)
+        finally:
+            reader.inside -= 1
 
     @overload
     def match_batch(
@@ -249,7 +273,9 @@ class Engine:
         """
         rejects: list[EventError] | None = [] if _collects(on_error) else None
         events = _at_hand(events)
-        with self._door.reading():
+        reader = self._door.reading()
+        reader.inside += 1
+        try:
             if self._door.closed:
                 self._step_aside()
             batch = EventBatch.of(events, self._matcher.attributes, self.schema, rejects)
@@ -260,6 +286,8 @@ class Engine:
                 valid = self._valid(slots, at)
                 rows, slots = rows[valid], slots[valid]
             ids = self._identities.id_array(slots)
+        finally:
+            reader.inside -= 1
         matches = pa.table({"event": pa.array(batch.numbered(rows), pa.int64()), "subscription": ids})
         return matches if rejects is None else BatchMatches(matches, reject_table(rejects))
 
@@ -279,17 +307,23 @@ class Engine:
 
     def explain(self, event: Event, id: SubscriptionId, *, at: datetime | None = None) -> Explanation:
         """Why a subscription does or does not match: each predicate's truth and the value it saw."""
-        with self._door.reading():
+        reader = self._door.reading()
+        reader.inside += 1
+        try:
             if self._door.closed:
                 self._step_aside()
             subscription = self.subscription(id)
             flat = checked_event(event, self._matcher.attributes, self.schema)
             paths = self._matcher.access(self._identities.slot(id))
+        finally:
+            reader.inside -= 1
         return explain(subscription, flat, moment_of(at), self.limits, paths)
 
     def stats(self) -> Stats:
         """What the engine holds and has done; `foreign` counts, by attribute, the foreign values of its events."""
-        with self._door.reading():
+        reader = self._door.reading()
+        reader.inside += 1
+        try:
             if self._door.closed:
                 self._step_aside()
             stats = {"algorithm": self.algorithm, **self._matcher.stats(), "foreign": dict(self._foreign)}
@@ -297,6 +331,8 @@ class Engine:
                 texts = {} if self._written is None else {"texts": self._written.nbytes}
                 stats["bytes"] = {**by_part, "identities": self._identities.nbytes, **texts}
             return stats
+        finally:
+            reader.inside -= 1
 
     def save(self, path: str | Path) -> None:
         """Write the engine into a folder; an engine saved there before is replaced as a whole.

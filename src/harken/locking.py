@@ -1,19 +1,20 @@
 """A lock that costs readers next to nothing, so that an engine can guard itself.
 
-Many threads read (match) at the same time and one at a time changes, alone. A reader takes only a lock of its
-own, which nobody else wants while nothing is changed: readers share no cache line. Whoever changes **closes** the
-door and then passes through every reader's lock once; when it has, all readers that were in are out, and whoever
-comes now sees the closed door and steps aside until the change is over.
+Many threads read (match) at the same time and one at a time changes, alone. A reader only counts itself in and
+out, in a counter of its own thread. Whoever changes **closes** the door and then waits until every counter is 0;
+from then on all readers that were in are out, and whoever comes sees the closed door and steps aside until the
+change is over. That this is enough, without any lock for readers, is owed to the interpreter's own: what one
+thread has assigned before it looks, another one sees.
 
 **Fair.** Readers that find the door closed wait, so that a change is not starved by readers; the next change lets
 those that waited in first, so that readers are not starved by changes.
 
-**Interrupts.** Locks are held by `with` statements on locks written in C only, where an interrupt cannot come
-between taking one and being bound to give it back. An interrupted change may leave the door closed: the next to
-come in settles what was left undone and opens it.
+**Interrupts** come after calls and at jumps back only. Between counting in and the `try` that counts out again
+there are none; and the one lock, that of changes, is held by `with` on a lock written in C, which is as safe. An
+interrupted change may leave the door closed: the next to come settles what was left undone and opens it.
 
-**Threads that end** take their lock with them. **Forks** wait for a running change, so that the child has a whole
-engine; it starts with new locks, as nobody is left to release the old ones.
+**Threads that end** take their counter with them. **Forks** wait for a running change, so that the child has a
+whole engine; it starts with a new lock and no readers, as nobody is left to leave.
 """
 
 from __future__ import annotations
@@ -48,63 +49,81 @@ class OwnedLock(Protocol):
     def _is_owned(self) -> bool: ...
 
 
+class Reader:
+    """One thread, as a door knows it."""
+
+    __slots__ = ("__weakref__", "inside")
+
+    def __init__(self) -> None:
+        self.inside = 0
+        """How many times it reads now: more than once, if one reading calls another."""
+
+
 class Door:
     """Lets any number of threads read at once, and one at a time change, alone.
 
-    To read: `with door.reading():`, and first thing in there, `if door.closed: door.step_aside(settle)`. To
-    change: `with door.turn():`, which keeps other changes out but no readers, and then `close` and `open`.
+    To read, exactly so, as every other way costs more or can be interrupted in between:
+
+        reader = door.reading()
+        reader.inside += 1
+        try:
+            if door.closed:
+                door.step_aside(settle)
+            ...
+        finally:
+            reader.inside -= 1
+
+    To change: `with door.turn():`, which keeps other changes out but no readers, and then `close` and `open`.
     `settle` makes good whatever an interrupted change left, and opens the door.
     """
 
     def __init__(self) -> None:
         self._start_anew()
-        _Forks.watch(self)
+        watch_forks(self)
 
     def _start_anew(self) -> None:
         self.closed = False
         self._own = threading.local()
-        self._readers: weakref.WeakSet[OwnedLock] = weakref.WeakSet()
-        self._aside: set[int] = set()
+        self._readers: weakref.WeakSet[Reader] = weakref.WeakSet()
+        self._aside: set[Reader] = set()
         self._registering = threading.Lock()
         self._changes: OwnedLock = threading.RLock()  # type: ignore[assignment]  # see OwnedLock
 
-    def reading(self) -> OwnedLock:
-        """The lock of this thread, to be held while it reads."""
+    def reading(self) -> Reader:
+        """The reader that stands for this thread."""
         try:
-            return self._own.lock  # type: ignore[no-any-return]  # set below
+            return self._own.reader  # type: ignore[no-any-return]  # set below
         except AttributeError:
             return self._new_reader()
 
-    def _new_reader(self) -> OwnedLock:
-        lock: OwnedLock = threading.RLock()  # type: ignore[assignment]
+    def _new_reader(self) -> Reader:
+        reader = Reader()
         with self._registering:
-            self._readers.add(lock)
-        self._own.lock = lock
-        return lock
+            self._readers.add(reader)
+        self._own.reader = reader
+        return reader
 
     def step_aside(self, settle: Callable[[], None]) -> None:
-        """Wait, holding the lock of `reading`, until the door is open; within an earlier reading, go ahead."""
+        """Wait, having come in, until the door is open; within an earlier reading, go ahead."""
         own = self.reading()
         if self._changes._is_owned():
             raise EngineBusyError("the engine is in the middle of a change that this very thread makes")
+        if own.inside > 1:  # whoever closed the door waits for this thread
+            return
+        own.inside = 0
         try:
-            own.release()
-            if not own._is_owned():  # else whoever closed the door waits for this thread
-                self._aside.add(id(own))
-                with self._changes:
-                    if self.closed:
-                        settle()
-                    own.acquire()  # before the next change, which would close the door again
-                return
+            self._aside.add(own)
+            with self._changes:
+                if self.closed:
+                    settle()
+                own.inside = 1  # before the next change, which would close the door again
         finally:
-            self._aside.discard(id(own))
-            if not own._is_owned():
-                own.acquire()
-        own.acquire()
+            own.inside = 1  # the caller counts it out
+            self._aside.discard(own)
 
     def turn(self) -> OwnedLock:
         """What to hold in order to change, or to have no changes; readers that had to wait come in first."""
-        if self._changes._is_owned() or self.reading()._is_owned():
+        if self._changes._is_owned() or self.reading().inside:
             raise EngineBusyError("the engine is in use further up in this very thread, and cannot be changed now")
         for _ in range(PATIENCE):
             if not self._aside:
@@ -118,9 +137,9 @@ class Door:
         self.closed = True
         with self._registering:
             readers = list(self._readers)
-        for lock in readers:
-            with lock:
-                pass
+        for reader in readers:
+            while reader.inside:
+                time.sleep(PAUSE)
 
     def open(self) -> None:
         """Let readers in. Only in turn."""
@@ -140,31 +159,42 @@ class Door:
         self.closed = was_closed  # as after an interrupt
 
 
+class Forked(Protocol):
+    """What has to know where a process forks."""
+
+    def before_fork(self) -> None:
+        """Wait for what must not be cut in two."""
+
+    def after_fork(self, *, child: bool) -> None:
+        """Go on, in the parent or in the child."""
+
+
 class _Forks:
-    """All doors there are, and what becomes of them where a process forks."""
+    """All that has to know."""
 
-    doors: ClassVar[weakref.WeakSet[Door]] = weakref.WeakSet()
+    watched: ClassVar[weakref.WeakSet[Forked]] = weakref.WeakSet()
     lock = threading.Lock()
-    waited_for: ClassVar[list[Door]] = []
-
-    @classmethod
-    def watch(cls, door: Door) -> None:
-        with cls.lock:
-            cls.doors.add(door)
+    told: ClassVar[list[Forked]] = []
 
     @classmethod
     def before(cls) -> None:
         cls.lock.acquire()
-        cls.waited_for = list(cls.doors)
-        for door in cls.waited_for:
-            door.before_fork()
+        cls.told = list(cls.watched)
+        for each in cls.told:
+            each.before_fork()
 
     @classmethod
     def after(cls, *, child: bool) -> None:
-        for door in cls.waited_for:
-            door.after_fork(child=child)
-        cls.waited_for = []
+        for each in cls.told:
+            each.after_fork(child=child)
+        cls.told = []
         cls.lock.release()
+
+
+def watch_forks(one: Forked) -> None:
+    """Tell something of forks, as long as it lives."""
+    with _Forks.lock:
+        _Forks.watched.add(one)
 
 
 if hasattr(os, "register_at_fork"):

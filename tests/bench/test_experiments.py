@@ -43,6 +43,7 @@ FOUND = {
     },
     "fabret-fig4a": {"dynamic, after the change", "dynamic / no change, after the change"},
     "fabret-fig4b": {"no change, before the change", "dynamic / no change, after the change"},
+    "faults": {"failures", "at a step"},
     "first-use": {"first process", "later process", "first process, from start to exit", "first / later"},
     "ranges": {"dynamic, 10,000 subscriptions", "dynamic / scan with early exit", "dynamic / scan by columns"},
     "single-event": {"median", "99th percentile"},
@@ -61,6 +62,7 @@ FOUND = {
     "symmetric-fig7": {"large-intermediate-results, memory, batches of 1"},
     "symmetric-encodings": {"market, SQLite, ranges", "market, PostgreSQL: paper / ranges"},
     "symmetric-penalty": {"symmetric", "classical", "symmetric / classical"},
+    "threads": {"match", "match_batch", "look", "come_and_go", "swap", "alone"},
     "updates": {"batches in", "batches out", "one text subscribed, beyond parsing", "one unsubscribed"},
     "yardstick": {"prefetched", "dependent", "prefetched / dependent"},
 }

@@ -7,6 +7,7 @@ import os
 import pickle
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -132,6 +133,18 @@ def _works(engine: Engine) -> bool:
     engine.unsubscribe(999)
     engine.stats()
     return seen in (50, 70) and found == seen + 1
+
+
+def _saves(engine: Engine, folder: Path) -> bool:
+    engine.save(folder)
+    return len(Engine.load(folder)) == len(engine)
+
+
+def test_a_process_forked_while_others_count_what_they_have_seen_can_save(tmp_path):
+    engine = Engine("dynamic")
+    engine.subscribe(1, "x = 1")
+    with engine._matcher._seen_lock:
+        assert _in_child(lambda: _saves(engine, tmp_path / "saved"))
 
 
 def _in_child(check) -> bool:

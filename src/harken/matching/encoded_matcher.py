@@ -11,6 +11,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from harken.locking import watch_forks
 from harken.matching.contract import Incoming, Pairs, Slots
 from harken.matching.encoding import BLOCK, Encoder
 from harken.matching.events import EventBatch
@@ -45,6 +46,7 @@ class EncodedMatcher(ABC):
         self._own = threading.local()
         self._seen = np.zeros(4, np.int64)
         self._seen_lock = threading.Lock()
+        watch_forks(self)
 
     def prepare(self, incoming: Incoming) -> None:
         """Have the compiled form; CapacityError if it might not be numbered, though none of it were known yet."""
@@ -143,6 +145,14 @@ class EncodedMatcher(ABC):
         self._seen[:] = [counted("what was seen", each) for each in state.fact("seen")]
         self._restore_parts(state, slots)
         self._changed()
+
+    def before_fork(self) -> None:
+        """Statistics may be cut in two: nothing but speed depends on them."""
+
+    def after_fork(self, *, child: bool) -> None:
+        """In the child, whoever was counting is gone."""
+        if child:
+            self._seen_lock = threading.Lock()
 
     def __getstate__(self) -> object:
         raise TypeError("an index is not copied or pickled: `save` the engine, and `load` it")
