@@ -147,7 +147,8 @@ class EncodedMatcher(ABC):
         self._changed()
 
     def before_fork(self) -> None:
-        """Statistics may be cut in two: nothing but speed depends on them."""
+        """Wait for nobody: statistics may be cut in two, as nothing but speed depends on them."""
+        return
 
     def after_fork(self, *, child: bool) -> None:
         """In the child, whoever was counting is gone."""
