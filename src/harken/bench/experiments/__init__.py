@@ -26,6 +26,10 @@ _EXPERIMENTS: dict[str, Experiment] = {
         "harken.bench.experiments.damage:run",
         "saved engines, damaged in thousands of ways: each is refused, or works",
     ),
+    "exits": Experiment(
+        "harken.bench.experiments.exits:run",
+        "the command over and over beside busy cores: every run ends as it should",
+    ),
     "fabret-fig3a": Experiment(
         "harken.bench.experiments.fabret_scaling:run",
         "matching time against the number of subscriptions, all algorithms (workload w0)",
