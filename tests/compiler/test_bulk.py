@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -189,7 +191,7 @@ def test_bad_rows_leave_the_others_as_they_are():
 @pytest.mark.parametrize(
     ("text", "kind", "line", "column", "said"),
     [
-        ("price < 300 AND\nmaker == 'Sony'", ParseError, 2, 7, "unexpected '='"),
+        ("price < 300 AND\nmaker == 'Sony'", ParseError, 2, 7, "unexpected '=='"),
         ("x = 9223372036854775808", ParseError, 1, 5, "64-bit"),
         ("d = DATE '2026-02-30'", ParseError, 1, 10, "no such moment"),
         ("x < 1e999", ParseError, 1, 5, "finite"),
@@ -380,3 +382,21 @@ def test_no_long_text_hangs_the_compiler_or_its_neighbours(text):
     compilation = compile_texts(Texts(range(9), ["x = 1", "x = 2", "x = 3", "x = 4"] + [text] * 5))
     assert compilation.rows.tolist()[:4] == [0, 1, 2, 3]
     assert len(compilation.table) + len(compilation.rejects) == 9
+
+
+def test_a_refused_text_is_told_in_bulk_as_it_is_told_alone():
+    lines = Path(__file__, "../../language/errors.jsonl").resolve().read_text(encoding="utf-8").strip().split("\n")
+    refused = [json.loads(line)["text"] for line in lines]
+    # Several of each, so that plans are tried; and sound ones between them.
+    texts = [each for text in refused for each in (text, "price < 5", text, text, text)]
+    compilation = compile_texts(Texts(range(len(texts)), texts))
+    said = {reject.row: reject.error for reject in compilation.rejects}
+    assert sorted(said) == [row for row, text in enumerate(texts) if text != "price < 5"]
+    for row, error in said.items():
+        with pytest.raises(ParseError) as alone:
+            parse(texts[row])
+        assert (str(error), error.found, error.expected) == (
+            str(alone.value),
+            alone.value.found,
+            alone.value.expected,
+        )

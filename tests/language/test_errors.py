@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,8 @@ def test_an_error_says_where_what_and_what_was_meant(case):
     assert (error.position.line, error.position.column) == (case["line"], case["column"])
     assert case["message"] in error.message
     assert error.suggestion == case["suggestion"]
+    assert error.found == case["found"]
+    assert error.expected == tuple(case["expected"])
     shown, carets = error.context.split("\n")
     assert len(carets.rstrip()) == 2 + case["column"] - 1 + case["carets"]
     assert carets.strip() == "^" * case["carets"]
@@ -45,7 +48,7 @@ def test_the_whole_message_is_one_line_and_a_picture():
     with pytest.raises(ParseError) as caught:
         parse("price < 300 AND\nmaker == 'Sony'")
     assert str(caught.value).split("\n") == [
-        "line 2, column 7: unexpected '=', expected a constant; write = for equality",
+        "line 2, column 7: unexpected '==', expected a comparison, IN, BETWEEN, LIKE or IS; write = for equality",
         "  maker == 'Sony'",
         "        ^^",
     ]
@@ -56,6 +59,96 @@ def test_found_and_expected_are_fields_for_programs():
         parse("x IN [1]")
     assert caught.value.found == "["
     assert caught.value.expected == ("'('", "RANGE")
+
+
+def _check_fields(text, error):
+    """Every error says where, what was found there, and what could have stood there."""
+    assert 0 <= error.position.offset <= len(text)
+    assert error.found == "end of text" or text.startswith(error.found, error.position.offset)
+    assert (error.found == "end of text") >= (error.position.offset == len(text))
+    assert error.expected
+    assert all(error.expected)
+    assert error.context.count("\n") == 1
+    assert error.message
+
+
+@pytest.mark.parametrize("case", CASES, ids=[repr(case["text"]) for case in CASES])
+def test_every_error_has_all_its_fields(case):
+    with pytest.raises(ParseError) as caught:
+        parse(case["text"])
+    _check_fields(case["text"], caught.value)
+
+
+# One text for each thing that can be expected.
+_SAMPLES = {
+    "an attribute": "zz",
+    "a number": "5",
+    "a string": "'s'",
+    "TRUE": "TRUE",
+    "FALSE": "FALSE",
+    "DATE '...'": "DATE '2026-11-15'",
+    "TIMESTAMP '...'": "TIMESTAMP '2026-11-15'",
+    "POINT(...)": "POINT(1, 2)",
+    "BOX(...)": "BOX(0, 0, 1, 1)",
+    "a comparison": "<=",
+    **{word: word for word in ("NOT", "IN", "BETWEEN", "LIKE", "STARTS WITH", "ENDS WITH", "CONTAINS", "MATCHES")},
+    **{
+        word: word
+        for word in ("OVERLAPS", "WITHIN", "IS", "NULL", "EXISTS", "WITH", "ESCAPE", "RANGE", "AND", "OR")
+    },
+    **{f"'{sign}'": sign for sign in "()[],"},
+    "the end": "",
+}
+
+
+def _could_stand(before, sample):
+    """Whether a text can go on so: it is right, or what is wrong with it comes later."""
+    text = f"{before}\n{sample}"  # a new line, since a comment may be open
+    if sample and ("BETWEEN" in before or "RANGE" in before):  # what is wrong with a range shows when it is complete
+        endings = ["", " 5", f" AND {sample}", f", {sample})", ")", " 1, 2)", " 2)"]
+        return any(_is_right(text + ending) for ending in endings)
+    try:
+        parse(text)
+    except ParseError as error:
+        return bool(sample) and error.found == "end of text" and "never closed" not in error.message
+    return True
+
+
+def _is_right(text):
+    try:
+        parse(text)
+    except ParseError:
+        return False
+    return True
+
+
+GRAMMAR_CASES = [case for case in CASES if case["message"].startswith(("unexpected", "the expression"))]
+
+
+@pytest.mark.parametrize("case", GRAMMAR_CASES, ids=[repr(case["text"]) for case in GRAMMAR_CASES])
+def test_what_is_expected_is_all_that_could_stand_there(case):
+    with pytest.raises(ParseError) as caught:
+        parse(case["text"])
+    before = case["text"][: caught.value.position.offset]
+    could = {words for words, sample in _SAMPLES.items() if _could_stand(before, sample)}
+    if "an attribute" in could:  # where these words are names like others
+        could -= {
+            "STARTS WITH",
+            "ENDS WITH",
+            "CONTAINS",
+            "MATCHES",
+            "OVERLAPS",
+            "WITHIN",
+            "WITH",
+            "ESCAPE",
+            "RANGE",
+        }
+    assert set(caught.value.expected) == could
+
+
+def test_what_is_expected_comes_in_one_order_everywhere():
+    before = {(one, other) for case in GRAMMAR_CASES for one, other in combinations(case["expected"], 2)}
+    assert not {(other, one) for one, other in before} & before
 
 
 @pytest.mark.parametrize(("before", "after"), [(200, 0), (0, 200), (200, 200), (0, 0)])
@@ -124,8 +217,12 @@ def test_what_fits_the_schema_parses_as_it_does_without():
 
 @given(st.text(max_size=60))
 def test_any_text_gives_an_expression_or_an_error_of_harken(text):
-    with contextlib.suppress(HarkenError):
+    try:
         parse(text)
+    except ParseError as error:
+        _check_fields(text, error)
+    except HarkenError:
+        pass
 
 
 _tokens = st.sampled_from(
@@ -159,8 +256,7 @@ def test_any_row_of_tokens_gives_an_expression_or_an_error_that_points_into_the_
     if error is None:
         assert repr(parse(to_text(expression))) == repr(expression)
     else:
-        assert 0 <= error.position.offset <= len(text)
-        assert error.context.count("\n") == 1
+        _check_fields(text, error)
 
 
 @given(wide_expressions.map(to_text), st.data())

@@ -9,7 +9,6 @@ from importlib import resources
 from typing import Any, TypeAlias, TypeVar
 
 from lark import Lark, Token, Transformer
-from lark.exceptions import UnexpectedToken
 
 from harken.errors import BoundError, ExpressionError, ParseError, Position
 from harken.language.complaints import complain
@@ -37,7 +36,7 @@ from harken.model.expressions import (
 from harken.model.limits import DEFAULT_LIMITS, Limits
 from harken.model.schema import Schema
 from harken.model.text import TextOperator
-from harken.model.values import Box, Point, Value, checked_constant
+from harken.model.values import Box, Kind, Point, Value, checked_constant, kind_of
 
 Made = TypeVar("Made")
 Parts: TypeAlias = list[Any]  # the children lark hands to a rule: tokens and what other rules returned
@@ -69,7 +68,7 @@ def parse(text: str, *, schema: Schema | None = None, limits: Limits = DEFAULT_L
     try:
         expression = _machine().run(text)
     except RefusedError:
-        raise _complaint(text) from None
+        raise complain(text, _machine()) from None
     except _BadPartError as bad:
         raise bad.located(text) from None
     check_limits(expression, limits)
@@ -88,15 +87,6 @@ def _lark() -> Lark:
 @cache
 def _machine() -> Machine[Expression]:
     return Machine(_lark())
-
-
-def _complaint(text: str) -> ParseError:
-    """What is wrong with a text, as lark sees it."""
-    try:
-        _lark().parse(text)
-    except UnexpectedToken as error:
-        return complain(text, error)
-    raise AssertionError(f"refused a text that is right: {text!r}")
 
 
 def _check_brackets(text: str, limits: Limits) -> None:
@@ -120,8 +110,9 @@ def _check_regexes(text: str, limits: Limits) -> None:
 class _BadPartError(Exception):
     """A part of the text that lexes but means nothing, to be told with its position."""
 
-    def __init__(self, token: Lexeme, error: ExpressionError) -> None:
+    def __init__(self, token: Lexeme, expected: tuple[str, ...], error: ExpressionError) -> None:
         self.token = token
+        self.expected = expected
         self.error = error
 
     def located(self, text: str) -> ParseError:
@@ -133,8 +124,23 @@ class _BadPartError(Exception):
             position=Position.at(text, start),
             width=len(self.token),
             found=str(self.token),
+            expected=self.expected,
             suggestion=self.error.suggestion,
         )
+
+
+_SHAPES = ("POINT(...)", "BOX(...)")
+_UNORDERED = ("=", "!=", "<>")
+_LOOKED_FOR = {"CONTAINS": ("a string", *_SHAPES), "MATCHES": ("a regular expression",)}
+_CONSTANT_OF = {
+    Kind.NUMBER: ("a number",),
+    Kind.STRING: ("a string",),
+    Kind.BOOL: ("TRUE", "FALSE"),
+    Kind.DATE: ("DATE '...'",),
+    Kind.TIMESTAMP: ("TIMESTAMP '...'",),
+}
+Literal: TypeAlias = tuple[Lexeme, Value]
+"""A constant and its first token, so that what is wrong with it can be pointed at."""
 
 
 class _TreeBuilder(Transformer[Token, Expression]):
@@ -160,44 +166,45 @@ class _TreeBuilder(Transformer[Token, Expression]):
 
     def comparison(self, parts: Parts) -> Expression:
         name, operator, (_, value) = parts
-        return _made(operator, Comparison, _name(name), _COMPARATORS[operator], value)
+        return _made(operator, _UNORDERED, Comparison, _name(name), _COMPARATORS[operator], value)
 
     def reversed_comparison(self, parts: Parts) -> Expression:
         (_, value), operator, name = parts
-        return _made(operator, Comparison, _name(name), _COMPARATORS[operator].flipped, value)
+        return _made(operator, _UNORDERED, Comparison, _name(name), _COMPARATORS[operator].flipped, value)
 
     def literals(self, parts: Parts) -> tuple[Value, ...]:
         return tuple(value for _, value in parts)
 
     def membership(self, parts: Parts) -> Expression:
         name, values = parts
-        return _made(name, Membership, _name(name), values)
+        return Membership(_name(name), values)
 
     def not_membership(self, parts: Parts) -> Expression:
         return Not(self.membership(parts))
 
     def between(self, parts: Parts) -> Expression:
-        name, (_, low), (_, high) = parts
-        return _made(name, Range, _name(name), low, high)
+        name, low, high = parts
+        return _range(name, low, high)
 
     def not_between(self, parts: Parts) -> Expression:
         return Not(self.between(parts))
 
-    def range(self, parts: Parts) -> tuple[Value, Value, bool, bool]:
-        opening, (_, low), _, (_, high), closing = parts
+    def range(self, parts: Parts) -> tuple[Literal, Literal, bool, bool]:
+        opening, low, _, high, closing = parts
         return low, high, opening == "[", closing == "]"
 
     def in_range(self, parts: Parts) -> Expression:
         name, bounds = parts
-        return _made(name, Range, _name(name), *bounds)
+        return _range(name, *bounds)
 
     def not_in_range(self, parts: Parts) -> Expression:
         return Not(self.in_range(parts))
 
     def like(self, parts: Parts) -> Expression:
         name, pattern, escape = parts
-        escape_text = None if escape is None else unquoted(escape)
-        return _made(pattern, TextMatch, _name(name), TextOperator.LIKE, unquoted(pattern), escape_text)
+        escape_text = None if escape is None else _made(escape, ("a single character",), _read_escape, escape)
+        arguments = _name(name), TextOperator.LIKE, unquoted(pattern), escape_text
+        return _made(pattern, ("a pattern",), TextMatch, *arguments)
 
     def not_like(self, parts: Parts) -> Expression:
         return Not(self.like(parts))
@@ -208,8 +215,10 @@ class _TreeBuilder(Transformer[Token, Expression]):
     def looking(self, parts: Parts) -> Expression:
         name, word, (token, operand) = parts
         if word in ("OVERLAPS", "WITHIN") or (word == "CONTAINS" and isinstance(operand, Point | Box)):
-            return _made(token, Spatial, _name(name), SpatialOperator(word), operand)
-        return _made(token, TextMatch, _name(name), TextOperator(word), operand)
+            return _made(token, _SHAPES, Spatial, _name(name), SpatialOperator(word), operand)
+        return _made(
+            token, _LOOKED_FOR.get(word, ("a string",)), TextMatch, _name(name), TextOperator(word), operand
+        )
 
     def not_looking(self, parts: Parts) -> Expression:
         return Not(self.looking(parts))
@@ -220,44 +229,60 @@ class _TreeBuilder(Transformer[Token, Expression]):
     def is_not_null(self, parts: Parts) -> Expression:
         return Presence(_name(parts[0]), True)
 
-    # Literals come with their first token, so that what is wrong with them can be pointed at.
+    def number(self, parts: Parts) -> Literal:
+        return parts[0], _made(parts[0], ("a number",), read_number, parts[0])
 
-    def number(self, parts: Parts) -> tuple[Lexeme, Value]:
-        return parts[0], _made(parts[0], read_number, parts[0])
+    def string(self, parts: Parts) -> Literal:
+        return parts[0], _made(parts[0], ("a string",), read_string, parts[0])
 
-    def string(self, parts: Parts) -> tuple[Lexeme, Value]:
-        return parts[0], _made(parts[0], read_string, parts[0])
-
-    def true(self, parts: Parts) -> tuple[Lexeme, Value]:
+    def true(self, parts: Parts) -> Literal:
         return parts[0], True
 
-    def false(self, parts: Parts) -> tuple[Lexeme, Value]:
+    def false(self, parts: Parts) -> Literal:
         return parts[0], False
 
-    def date(self, parts: Parts) -> tuple[Lexeme, Value]:
-        return parts[0], _made(parts[0], read_date, parts[0])
+    def date(self, parts: Parts) -> Literal:
+        return parts[0], _made(parts[0], ("a date like '2026-11-15'",), read_date, parts[0])
 
-    def timestamp(self, parts: Parts) -> tuple[Lexeme, Value]:
-        return parts[0], _made(parts[0], read_timestamp, parts[0])
+    def timestamp(self, parts: Parts) -> Literal:
+        return parts[0], _made(parts[0], ("a moment like '2026-11-15 10:30:00Z'",), read_timestamp, parts[0])
 
-    def point(self, parts: Parts) -> tuple[Lexeme, Value]:
-        return parts[0], _made(parts[0], Point, *_coordinates(parts[1:]))
+    def point(self, parts: Parts) -> Literal:
+        return parts[0], _made(parts[0], ("POINT(x, y)",), Point, *_coordinates(parts[1:]))
 
-    def box(self, parts: Parts) -> tuple[Lexeme, Value]:
-        return parts[0], _made(parts[0], Box, *_coordinates(parts[1:]))
+    def box(self, parts: Parts) -> Literal:
+        return parts[0], _made(parts[0], ("BOX(min_x, min_y, max_x, max_y)",), Box, *_coordinates(parts[1:]))
 
 
 def _coordinates(tokens: Parts) -> list[float]:
     """Coordinates are floats, whatever they are written with."""
-    return [float(_made(token, read_number, token)) for token in tokens]
+    return [float(_made(token, ("a number",), read_number, token)) for token in tokens]
 
 
-def _made(token: Lexeme, make: Callable[..., Made], *arguments: object) -> Made:
-    """What `make` makes of its arguments; if it refuses them, the token says where."""
+def _range(
+    name: Lexeme, low: Literal, high: Literal, low_closed: bool = True, high_closed: bool = True
+) -> Expression:
+    """A range; if there is none, the bound at fault says where."""
+    kind = kind_of(low[1])
+    token, expected = high[0], _CONSTANT_OF.get(kind, ())
+    if not kind.is_ordered:
+        token, expected = low[0], tuple(words for each in _CONSTANT_OF.values() for words in each)
+    return _made(token, expected, Range, _name(name), low[1], high[1], low_closed, high_closed)
+
+
+def _read_escape(literal: str) -> str:
+    escape = unquoted(literal)
+    if len(escape) != 1:
+        raise ExpressionError(f"ESCAPE needs exactly one character, found {escape!r}")
+    return escape
+
+
+def _made(token: Lexeme, expected: tuple[str, ...], make: Callable[..., Made], *arguments: object) -> Made:
+    """What `make` makes of its arguments; if it refuses them, the token says where something else was expected."""
     try:
         return make(*arguments)
     except ExpressionError as error:
-        raise _BadPartError(token, error) from None
+        raise _BadPartError(token, expected, error) from None
 
 
 def _name(token: Lexeme) -> str:
@@ -266,4 +291,4 @@ def _name(token: Lexeme) -> str:
         return str(token)
     parts = re.findall(r'"((?:[^"]|"")+)"|([^."]+)', token)
     name = ".".join(quoted.replace('""', '"') or plain for quoted, plain in parts)
-    return str(_made(token, checked_constant, name))
+    return str(_made(token, ("an attribute",), checked_constant, name))

@@ -64,22 +64,22 @@ class Schema(Mapping[str, Type]):
 
 
 def _type_named(attribute: str, declared: Type | str) -> Type:
-    if isinstance(declared, Type) and declared is not Type.DECIMAL:
-        return declared
     names = [each.value for each in Type if each is not Type.DECIMAL]
-    if declared in (Type.DECIMAL, Type.DECIMAL.value):
-        raise SchemaError(
-            f"attribute {attribute!r} is declared decimal, which is none of {', '.join(names)}",
-            attribute=str(attribute),
-            found=Type.DECIMAL.value,
-            suggestion="write float: it takes decimals and compares them exactly",
-        )
-    if not isinstance(declared, str) or declared.lower() not in names:
-        near = closest(declared, names) if isinstance(declared, str) else None
-        raise SchemaError(
-            f"attribute {attribute!r} is declared {declared!r}; the types are {', '.join(names)}",
-            attribute=str(attribute),
-            found=str(declared),
-            suggestion=f"did you mean {near!r}?" if near else None,
-        )
-    return Type(declared.lower())
+    name = declared.value if isinstance(declared, Type) else declared
+    if isinstance(name, str) and name.lower() in names:
+        return Type(name.lower())
+    raise SchemaError(
+        f"attribute {attribute!r} is declared {name!r}; the types are {', '.join(names)}",
+        attribute=str(attribute),
+        found=str(name),
+        suggestion=_type_meant(name, names),
+    )
+
+
+def _type_meant(name: object, names: list[str]) -> str | None:
+    if not isinstance(name, str):
+        return None
+    if name.lower() == Type.DECIMAL.value:
+        return "write float: it takes decimals, and compares them exactly"
+    near = closest(name, names)
+    return f"did you mean {near!r}?" if near else None
