@@ -17,6 +17,7 @@ import pytest
 
 from harken.compiler import Texts, compile_texts
 from harken.errors import (
+    ClosedError,
     ConstraintError,
     DatabaseError,
     DuplicateSubscriptionError,
@@ -368,7 +369,7 @@ def test_a_store_that_is_opened_again_has_everything(
     store.put("subscriptions", [held("s", "x > 0 and y = 'a'")], "publication", notify=True, at=NOW)
     before = state(store)
     store.close()
-    with pytest.raises(DatabaseError, match="it was closed"):
+    with pytest.raises(ClosedError, match="it was closed"):
         store.count("publications")
     assert state(backend.again(encoding=request.node.callspec.params["make"])) == before
 

@@ -13,46 +13,39 @@ import pytest
 
 from harken import Auction, SymmetricEngine
 from harken.errors import HarkenError
-from tests.symmetric.conftest import Backend
+from tests.symmetric.conftest import BACKENDS, Backend
 
 NOTICES = 30
 
 
-@pytest.fixture
-def market(engine_of):
-    market = engine_of()
-    market.subscribe_many((f"s{at:02}", "x > 0") for at in range(NOTICES))
-    market.publish("offer", "x = 1", notify=True)
-    return market
-
-
-@pytest.fixture(params=["memory", "sqlite", "postgresql"])
-def auction(request, tmp_path):
-    """An auction with changes to be told."""
-    backend = None
-    if request.param != "memory":
-        url = (
-            f"sqlite:///{tmp_path}/auction.db"
-            if request.param == "sqlite"
-            else request.getfixturevalue("postgres")
-        )
-        backend = Backend(request.param, url)
+@pytest.fixture(
+    params=[(kind, where) for kind in ("market", "auction") for where in ("memory", *BACKENDS)], ids="-".join
+)
+def source(request, tmp_path):
+    """An engine, or an auction, with something to deliver."""
+    kind, where = request.param
+    backend, options = None, {}
+    if where != "memory":
+        url = f"sqlite:///{tmp_path}/told.db" if where == "sqlite" else request.getfixturevalue("postgres")
+        backend = Backend(where, url)
         backend.empty()
-    options = {} if backend is None else {"url": backend.url, "schema_name": backend.schema}
-    with Auction(**options) as opened:
-        for at in range(NOTICES):
-            opened.offer(f"o{at:02}", "pencils", "price >= 1")
-        opened.bid("one", "pencils", "price <= 2")
-        opened.cycle()
+        options = {"url": url, "schema_name": backend.schema}
+    with SymmetricEngine(**options) if kind == "market" else Auction(**options) as opened:
+        fill(opened)
         yield opened
     if backend is not None:
         backend.clean()
 
 
-@pytest.fixture(params=["market", "auction"])
-def source(request):
-    """Something that delivers."""
-    return request.getfixturevalue(request.param)
+def fill(source):
+    if isinstance(source, SymmetricEngine):
+        source.subscribe_many((f"s{at:02}", "x > 0") for at in range(NOTICES))
+        source.publish("offer", "x = 1", notify=True)
+        return
+    for at in range(NOTICES):
+        source.offer(f"o{at:02}", "pencils", "price >= 1")
+    source.bid("one", "pencils", "price <= 2")
+    source.cycle()
 
 
 def test_several_deliverers_hand_each_notice_over_once(source):

@@ -65,6 +65,7 @@ class Pair:
         self._generator = Generator(f"{seed}", self.random.choice([FREE, TYPED]))
         self._constraints = Constraints(seed)
         self._ids = 0
+        self._id_of = self.random.choice([int, lambda number: f"s{number}"])
 
     def expression(self) -> str | Expression:
         """One that can be said in points."""
@@ -84,12 +85,16 @@ class Pair:
     def end(self) -> datetime | None:
         return self.random.choice([None, None, NOW + timedelta(minutes=self.random.randint(-3, 3))])
 
+    def begin(self, end: datetime | None) -> datetime | None:
+        last = NOW + timedelta(minutes=3) if end is None else end
+        return self.random.choice([None, None, last - timedelta(minutes=self.random.randint(1, 6))])
+
     def new_id(self) -> int | str:
         self._ids += 1
-        return self.random.choice([self._ids, f"s{self._ids}"])
+        return self._id_of(self._ids)
 
     def put(self, side, ids):
-        coming = [Held(id, self.boxes(), "", self.end()) for id in ids]
+        coming = [Held(id, self.boxes(), "", end, self.begin(end)) for id in ids for end in [self.end()]]
         covers = self.random.choice(DIRECTIONS)
         found = self.store.put(side, coming, covers, replace=True, at=NOW)
         assert sorted(found, key=repr) == sorted(

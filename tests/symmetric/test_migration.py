@@ -63,6 +63,6 @@ def test_an_auction_of_the_version_before_goes_on(backend: Backend) -> None:
 def test_tables_of_a_version_to_come_are_refused(backend: Backend) -> None:
     backend.empty().count("subscriptions")
     backend.run(f"UPDATE {backend.table('layout')} SET version = 3")
-    with SymmetricEngine(backend.url, schema_name=backend.schema) as market:
-        with pytest.raises(IndexFormatError, match="layout 3"):
-            market.match("x = 1")
+    market = SymmetricEngine(backend.url, schema_name=backend.schema)
+    with market, pytest.raises(IndexFormatError, match="layout 3"):
+        market.match("x = 1")

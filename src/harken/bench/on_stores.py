@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
@@ -42,6 +43,18 @@ def stores() -> Iterator[dict[str, Open]]:
         url = stack.enter_context(_postgres(Path(folder)))
         if url is not None:
             found["PostgreSQL"] = postgresql
+        yield found
+
+
+@contextmanager
+def databases() -> Iterator[dict[str, Callable[[], dict[str, str]]]]:
+    """By name, what opens a database of each kind where nothing is yet. What is left behind goes in the end."""
+    with ExitStack() as stack, tempfile.TemporaryDirectory(prefix="harken-bench-") as folder:
+        numbers = count()
+        url = stack.enter_context(_postgres(Path(folder)))
+        found = {"SQLite": lambda: {"url": f"sqlite:///{folder}/{next(numbers)}.db"}}
+        if url is not None:
+            found["PostgreSQL"] = lambda: {"url": url, "schema_name": f"bench_{next(numbers)}"}
         yield found
 
 

@@ -8,7 +8,7 @@ of the shards; and every shard is a store in the memory of one task.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, partial
@@ -17,14 +17,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from harken.errors import ExpressionError, HarkenError, SubscriptionError
+from harken.errors import ArgumentTypeError, ExpressionError, HarkenError, SubscriptionError
 from harken.model.schema import Schema
 from harken.model.subscriptions import moment_of
+from harken.model.values import Type
 from harken.normal.compiled import conform
 from harken.spark.compiling import Rules, compile_source, compiled_columns, plain, portions, subscription_columns
 from harken.spark.sharding import Division, divide, router_rows
+from harken.symmetric.arguments import checked_covers, checked_schema, positive
 from harken.symmetric.contract import Held, Store
-from harken.symmetric.semantics import DIRECTIONS, Boxes, Covers, boxes_of
+from harken.symmetric.semantics import Boxes, Covers, boxes_of
 from harken.symmetric.stores import open_store
 
 if TYPE_CHECKING:
@@ -41,29 +43,30 @@ def symmetric_match(
     publications: DataFrame,
     subscriptions: DataFrame,
     *,
-    schema: Schema | None = None,
+    schema: Schema | Mapping[str, Type | str] | None = None,
     covers: Covers = "publication",
     shards: int | None = None,
     at: datetime | None = None,
 ) -> DataFrame:
     """Which subscriptions each publication matches: a DataFrame of `publication` and `subscription`, both ids.
 
-    Publications are rows of `id` and `expression`, and so are subscriptions, which may have `valid_until` too;
-    `at` is when it must not be over: now, unless said. `covers` is as with `SymmetricEngine`. There are as many
-    tasks as `shards` (the session's parallelism), and each holds its part of the subscriptions, and of the
-    publications those that can concern it. A row that cannot be read fails the job with an error that tells it;
-    `compile_subscriptions` finds all such rows.
+    Publications are rows of `id` and `expression`, and so are subscriptions, which may have `valid_from` and
+    `valid_until` too; `at` is when they have to hold: now, unless said. `covers` is as with `SymmetricEngine`.
+    There are as many tasks as `shards` (the session's parallelism), and each holds its part of the subscriptions,
+    and of the publications those that can concern it. A row that cannot be read fails the job with an error that
+    tells it; `compile_subscriptions` finds all such rows.
     """
-    if covers not in DIRECTIONS:
-        raise ValueError(f"covers is one of {DIRECTIONS}, found {covers!r}")
-    if shards is not None and shards < 1:
-        raise ValueError(f"shards is a positive number, found {shards!r}")
+    for name, frame in {"publications": publications, "subscriptions": subscriptions}.items():
+        if not hasattr(frame, "mapInArrow"):
+            raise ArgumentTypeError.of(name, "a DataFrame", type(frame).__name__)
+    covers, moment = checked_covers(covers), moment_of(at)
+    wanted = None if shards is None else positive("shards", shards)
     held, asked = subscription_columns(subscriptions), _publication_columns(publications)
     spark = held.sparkSession
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
-    keys = _keys(spark, shards or partitions, partitions)
-    rules = Rules(schema)
-    job = _Job(rules, _division(held, rules, len(keys)), keys, covers, moment_of(at))
+    keys = _keys(spark, wanted or partitions, partitions)
+    rules = Rules(checked_schema(schema))
+    job = _Job(rules, _division(held, rules, len(keys)), keys, covers, moment)
     subscription, publication = (_id_type(frame) for frame in (held, asked))
     dealt = held.mapInArrow(
         partial(_deal, job), f"shard int, {compiled_columns(integer_ids=subscription == 'bigint')}"

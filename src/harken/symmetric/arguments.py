@@ -41,11 +41,19 @@ def checked_limits(limits: object) -> Limits:
 
 def positive(argument: str, found: object) -> int:
     """A whole number from 1 on."""
-    expected = "a positive whole number"
+    return _whole(argument, "a positive whole number", found, 1)
+
+
+def natural(argument: str, found: object) -> int:
+    """A whole number from 0 on."""
+    return _whole(argument, "a whole number from 0 on", found, 0)
+
+
+def _whole(argument: str, expected: str, found: object, least: int) -> int:
     if isinstance(found, bool) or not hasattr(found, "__index__"):
         raise ArgumentTypeError.of(argument, expected, repr(found))
     number = int(found.__index__())
-    if number < 1:
+    if number < least:
         raise ArgumentError.of(argument, expected, repr(found))
     return number
 

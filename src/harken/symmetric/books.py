@@ -6,16 +6,23 @@ A book and the store of its constraints change together or not at all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import count
-from typing import Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast, get_args
 
+from harken.model.subscriptions import moment_of
 from harken.symmetric.contract import Store
+from harken.symmetric.guarding import Result
+from harken.symmetric.outbox import Outbox
 from harken.symmetric.stores import open_store
 
+if TYPE_CHECKING:
+    from harken.symmetric.memory import MemoryStore
+
 Role: TypeAlias = Literal["offer", "bid"]
-Result = TypeVar("Result")
+ROLES: tuple[Role, ...] = get_args(Role)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +85,11 @@ class Book(Protocol):
     def tell(self, changes: Iterable[BestChanged]) -> list[BestChanged]:
         """Keep what is to be told, under the next numbers."""
 
-    def changes(self, limit: int) -> list[BestChanged]:
-        """What is to be told, oldest first."""
+    def claim(self, limit: int, until: datetime, moment: datetime) -> list[BestChanged]:
+        """What is to be told and nobody has a claim on at a moment, oldest first, and claim it."""
+
+    def release(self, numbers: Iterable[int], until: datetime) -> None:
+        """Give back what is still claimed until then."""
 
     def settle(self, numbers: Iterable[int]) -> None:
         """Forget what was told."""
@@ -99,30 +109,46 @@ class Books(Protocol):
 
 
 class MemoryBook:
-    """A book in dictionaries. Not for use by several threads."""
+    """A book in dictionaries, changed together with a store in memory, and as safely."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
+    def __init__(self, store: MemoryStore) -> None:
+        self.store: Store = store
+        self._kept = store
+        self._journal = store.journal
         self._entries: dict[tuple[Role, str], Entry] = {}
         self._leaders: dict[str, Leader] = {}
-        self._changes: dict[int, BestChanged] = {}
+        self._changes = Outbox[BestChanged](store.journal)
         self._numbers = count(1)
 
     def together(self, attempted: str, work: Callable[[Book], Result], *, alone: bool = False) -> Result:
-        """Whoever works here checks everything before changing anything."""
-        return work(self)
+        """Do some work entirely, or not at all."""
+        return self._kept.together(lambda store: work(self._within(store)))
 
     def look(self, attempted: str, work: Callable[[Book], Result]) -> Result:
-        """The same."""
-        return work(self)
+        """Do some work while nothing changes."""
+
+        def on() -> Result:
+            self._kept.check_open()
+            return work(self)
+
+        return self._kept.look(on)
+
+    def _within(self, store: MemoryStore) -> MemoryBook:
+        """The book, with a store whose calls are part of a change."""
+        store.check_open()
+        book = copy(self)
+        book.store = store
+        return book
 
     def close(self) -> None:
         """Let the store go."""
-        self.store.close()
+        self._kept.close()
 
     def enter(self, entry: Entry) -> None:
         """Write an entry down."""
-        self._entries[entry.role, entry.id] = replace(entry, number=next(self._numbers))
+        key = entry.role, entry.id
+        self._journal.note(self._entries.pop, key, None)
+        self._entries[key] = replace(entry, number=next(self._numbers))
 
     def has(self, role: Role, id: str) -> bool:
         """Whether there is an entry."""
@@ -134,10 +160,14 @@ class MemoryBook:
 
     def strike(self, entries: Iterable[tuple[Role, str]]) -> None:
         """Remove entries."""
-        for role, id in entries:
-            self._entries.pop((role, id), None)
-            if role == "offer":
-                self._leaders.pop(id, None)
+        for key in entries:
+            if key in self._entries:
+                self._journal.note(self._entries.__setitem__, key, self._entries[key])
+                del self._entries[key]
+            role, id = key
+            if role == "offer" and id in self._leaders:
+                self._journal.note(self._leaders.__setitem__, id, self._leaders[id])
+                del self._leaders[id]
 
     def leaders(self) -> list[Leader]:
         """What led after the last cycle."""
@@ -145,34 +175,66 @@ class MemoryBook:
 
     def lead(self, leaders: Iterable[Leader]) -> None:
         """Keep what leads now."""
-        self._leaders |= {each.offer: each for each in leaders}
+        for each in leaders:
+            if each.offer in self._leaders:
+                self._journal.note(self._leaders.__setitem__, each.offer, self._leaders[each.offer])
+            else:
+                self._journal.note(self._leaders.pop, each.offer, None)
+            self._leaders[each.offer] = each
 
     def tell(self, changes: Iterable[BestChanged]) -> list[BestChanged]:
         """Keep what is to be told."""
         numbered = [replace(each, number=next(self._numbers)) for each in changes]
-        self._changes |= {each.number: each for each in numbered}
+        self._changes.add(numbered)
         return numbered
 
-    def changes(self, limit: int) -> list[BestChanged]:
-        """What is to be told."""
-        return list(self._changes.values())[:limit]
+    def claim(self, limit: int, until: datetime, moment: datetime) -> list[BestChanged]:
+        """What is to be told and nobody has a claim on."""
+        return self._changes.claim(limit, until, moment)
+
+    def release(self, numbers: Iterable[int], until: datetime) -> None:
+        """Give back what is still claimed until then."""
+        self._changes.release(numbers, until)
 
     def settle(self, numbers: Iterable[int]) -> None:
         """Forget what was told."""
-        for number in numbers:
-            self._changes.pop(number, None)
+        self._changes.settle(numbers)
 
 
 def open_books(url: str | None, **options: object) -> Books:
     """Books in memory, or in a database, with a store each."""
     store = open_store(url, **options)
     if url is None:
-        return MemoryBook(store)
+        return MemoryBook(cast("MemoryStore", store))
     from harken.symmetric.database import DatabaseStore
     from harken.symmetric.database.books import DatabaseBooks
 
     assert isinstance(store, DatabaseStore)
     return DatabaseBooks(store)
+
+
+class Told:
+    """The changes of a book, as what a deliverer hands over."""
+
+    def __init__(self, books: Books) -> None:
+        self._books = books
+
+    def claim(self, limit: int, until: datetime, *, at: datetime | None = None) -> list[BestChanged]:
+        """The oldest that nobody has a claim on."""
+        moment = moment_of(at)
+        return self._books.together("claim what changed", lambda book: book.claim(limit, until, moment))
+
+    def settle(self, numbers: Iterable[int]) -> None:
+        """Forget what was told."""
+        done = list(numbers)
+        if done:
+            self._books.together("settle what was told", lambda book: book.settle(done))
+
+    def release(self, numbers: Iterable[int], until: datetime) -> None:
+        """Give back what is still claimed until then."""
+        left = list(numbers)
+        if left:
+            self._books.together("release what was not told", lambda book: book.release(left, until))
 
 
 def of_role(entries: Sequence[Entry], role: Role) -> list[Entry]:

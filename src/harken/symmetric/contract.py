@@ -3,7 +3,8 @@
 The engine reads texts, checks them, and turns them into boxes. A store keeps boxes under ids on two sides
 (subscriptions, and publications that last), says which match, and holds notices until somebody has taken them.
 Laws that every store obeys (tests/symmetric/checks.py): it agrees with `semantics.matches`; a batch gives what a
-loop gives; the order of additions is irrelevant; adding and removing leaves no trace; what was acknowledged stays.
+loop gives; the order of additions is irrelevant; adding and removing leaves no trace; what was acknowledged stays;
+a call that fails, whatever the reason, has changed nothing; calls come from any thread; closed, it refuses all.
 """
 
 from __future__ import annotations
@@ -15,6 +16,13 @@ from typing import Literal, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from harken.errors import (
+    DuplicatePublicationError,
+    DuplicateSubscriptionError,
+    SubscriptionError,
+    UnknownPublicationError,
+    UnknownSubscriptionError,
+)
 from harken.model.schema import Schema
 from harken.model.subscriptions import SubscriptionId
 from harken.symmetric.semantics import Boxes, Covers
@@ -28,12 +36,18 @@ Pair: TypeAlias = tuple[int, SubscriptionId]
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A constraint that is kept: under its id, with its boxes, its text, and the time until which it holds."""
+    """A constraint that is kept: under its id, with its boxes, its text, and the times between which it holds."""
 
     id: SubscriptionId
     boxes: Boxes
     text: str
     valid_until: datetime | None = None
+    valid_from: datetime | None = None
+
+    def holds_at(self, moment: datetime) -> bool:
+        """Whether it holds: from its first moment on, and no longer at its last."""
+        begun = self.valid_from is None or self.valid_from <= moment
+        return begun and (self.valid_until is None or moment < self.valid_until)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +75,8 @@ class Store(Protocol):
     ) -> list[Pair]:
         """Keep constraints, and say what each matches on the other side, by its place; with `notify`, note it too.
 
+        What does not hold at that time, of either side, is kept, but matches nothing.
+        SubscriptionError, and no change, if a subscription's id is not of the kind of the others;
         DuplicateSubscriptionError, and no change, if an id is taken, or comes twice, and `replace` is not said.
         """
 
@@ -78,8 +94,16 @@ class Store(Protocol):
     ) -> list[Pair]:
         """What is held on this side and matches constraints of the other side, which are not kept.
 
-        What no longer holds `at` that time (now) does not match. Each pair comes once; places ascend.
+        What does not hold `at` that time (now) does not match. Each pair comes once; places ascend.
         """
+
+    def matched(
+        self, side: Side, asked: Boxes, covers: Covers, *, at: datetime | None = None
+    ) -> dict[SubscriptionId, Boxes]:
+        """What `match` finds for one constraint, with its boxes as they were when it was found."""
+
+    def attributes(self, side: Side) -> set[str]:
+        """The attributes that constraints of this side are about, and perhaps some that they were about before."""
 
     def get(self, side: Side, id: SubscriptionId) -> Held | None:
         """What is kept under an id."""
@@ -91,10 +115,51 @@ class Store(Protocol):
         """How many constraints one side has."""
 
     def notices(self, limit: int) -> list[Notice]:
-        """The oldest notices that nobody has settled, by number."""
+        """The oldest notices that nobody has settled, by number, whoever has claimed them."""
+
+    def claim(self, limit: int, until: datetime, *, at: datetime | None = None) -> list[Notice]:
+        """The oldest notices that nobody has a claim on `at` that time (now), and claim them `until` another."""
+
+    def release(self, numbers: Iterable[int], until: datetime) -> None:
+        """Give notices back that were claimed until then; those that others have claimed since stay theirs."""
 
     def settle(self, numbers: Iterable[int]) -> None:
         """Forget notices that were delivered; those that are gone already do not matter."""
 
     def close(self) -> None:
-        """Let go of connections. Calls afterwards fail."""
+        """Let go of connections. All other calls afterwards raise ClosedError."""
+
+
+NOTHING = Boxes(())
+
+
+def arriving(several: Sequence[Held], moment: datetime) -> list[Boxes]:
+    """What constraints that arrive at a moment ask of the other side; those that do not hold then, nothing."""
+    return [each.boxes if each.holds_at(moment) else NOTHING for each in several]
+
+
+def duplicate(side: Side, id: SubscriptionId) -> DuplicateSubscriptionError:
+    """The error that an id of this side is taken."""
+    return DuplicateSubscriptionError(id) if side == "subscriptions" else DuplicatePublicationError(id)
+
+
+def unknown(side: Side, id: SubscriptionId) -> UnknownSubscriptionError:
+    """The error that this side has no such id."""
+    return UnknownSubscriptionError(id) if side == "subscriptions" else UnknownPublicationError(id)
+
+
+def check_kind(side: Side, first: SubscriptionId | None, coming: Iterable[SubscriptionId]) -> None:
+    """SubscriptionError unless ids of subscriptions are all strings or all integers, as the first there is.
+
+    Matches of many publications have their ids in one column, which has one type.
+    """
+    if side == "publications":
+        return
+    for id in coming:
+        first = id if first is None else first
+        if isinstance(id, str) != isinstance(first, str):
+            kinds = ["a string" if isinstance(each, str) else "an integer" for each in (first, id)]
+            raise SubscriptionError(
+                f"subscription {first!r} has {kinds[0]} as its id, and {id!r} is {kinds[1]}",
+                suggestion="one engine holds ids of one kind",
+            )

@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import pyarrow as pa
 
 from harken.compiler import compile_texts
 from harken.engine import Engine
-from harken.errors import BulkLoadError, UnknownSubscriptionError
+from harken.errors import ArgumentTypeError, BulkLoadError
 from harken.intake import SubscriptionSource, texts_of
 from harken.language import to_text
 from harken.model.expressions import Expression
 from harken.model.limits import DEFAULT_LIMITS, Limits
 from harken.model.schema import Schema
-from harken.model.subscriptions import SubscriptionId, Validity, checked_id
+from harken.model.subscriptions import SubscriptionId, Validity, checked_id, moment_of
 from harken.model.values import Type
 from harken.normal.compiled import conform, id_array, is_compiled
-from harken.symmetric.contract import Held, Notice, Side, Store
+from harken.symmetric import delivering
+from harken.symmetric.arguments import checked_covers, checked_limits, checked_schema, positive, several_ids
+from harken.symmetric.beside import EngineBeside
+from harken.symmetric.contract import Held, Notice, Store
+from harken.symmetric.delivering import LEASE
+from harken.symmetric.guarding import Result
 from harken.symmetric.ranking import Order
-from harken.symmetric.semantics import DIRECTIONS, Boxes, Covers, boxes_of, event_of
+from harken.symmetric.semantics import Boxes, Covers, boxes_of, event_of, event_text
 from harken.symmetric.stores import open_store
+
+if TYPE_CHECKING:
+    from harken.symmetric.memory import MemoryStore
 
 Constraint: TypeAlias = str | Expression
 """What a subscription or publication asks for or offers."""
 
-Publications: TypeAlias = pa.Table | pa.RecordBatch | Sequence[Constraint | Mapping[str, object]]
-"""Constraints, or events: a mapping or a row of a table is a publication of single values."""
+Publication: TypeAlias = Constraint | Mapping[str, object]
+"""A constraint, or an event: a mapping is a publication of single values."""
+
+Publications: TypeAlias = pa.Table | pa.RecordBatch | Sequence[Publication]
+"""Constraints, or events: so is a row of a table, or of anything that has the Arrow stream interface."""
 
 
 class SymmetricEngine:
@@ -36,9 +47,12 @@ class SymmetricEngine:
 
     Without a `url`, constraints are held in memory; with one (`sqlite:///market.db`, `postgresql://…`) in a
     database, where every call is a transaction. `covers` says whose attributes the other side must constrain too:
-    "publication", as in Tomasic et al. 2006, or "subscription", the classical direction. In memory, any number of
-    threads may match at once, and changes want the engine for themselves; on a database, every thread may do
-    everything.
+    "publication", as in Tomasic et al. 2006, or "subscription", the classical direction.
+
+    Any thread may call anything at any time: a match sees all of a change or nothing of it. A call that fails, or
+    is interrupted, has changed nothing, or everything it was to change. All ids of subscriptions are strings, or
+    all are integers. Something holds from `valid_from` until `valid_until`, the latter excluded: only what holds
+    when it comes meets the other side, of which again only what holds then.
 
     >>> market = SymmetricEngine()
     >>> market.subscribe("buyer-1", "product = 'pencils' and lot between 500 and 2000 and price <= 1.10")
@@ -56,15 +70,15 @@ class SymmetricEngine:
         limits: Limits = DEFAULT_LIMITS,
         **options: object,
     ) -> None:
-        if covers not in DIRECTIONS:
-            raise ValueError(f"covers is one of {DIRECTIONS}, found {covers!r}")
-        self.schema = schema if schema is None or isinstance(schema, Schema) else Schema(schema)
-        self.covers = covers
-        self.limits = limits
+        self.schema = checked_schema(schema)
+        self.covers = checked_covers(covers)
+        self.limits = checked_limits(limits)
         self._store: Store = open_store(url, **options)
         # An event is a publication of single values: what matches it is known to be found quickest by an engine.
-        classical = url is None and covers == "subscription"
-        self._classical = Engine("dynamic", self.schema, limits=limits) if classical else None
+        classical = url is None and self.covers == "subscription"
+        self._beside = (
+            EngineBeside(cast("MemoryStore", self._store), self.schema, self.limits) if classical else None
+        )
 
     def __len__(self) -> int:
         """How many subscriptions there are."""
@@ -72,7 +86,8 @@ class SymmetricEngine:
 
     def __contains__(self, id: object) -> bool:
         """Whether a subscription of this id is there."""
-        return isinstance(id, str | int) and self._store.get("subscriptions", id) is not None
+        is_id = isinstance(id, str | int) and not isinstance(id, bool)
+        return self._store.get("subscriptions", id if is_id else "") is not None  # type: ignore[arg-type]  # seen
 
     def __enter__(self) -> SymmetricEngine:
         return self
@@ -81,7 +96,7 @@ class SymmetricEngine:
         self.close()
 
     def close(self) -> None:
-        """Let go of connections. Calls afterwards fail."""
+        """Let go of everything. All calls afterwards, but for this one, raise ClosedError."""
         self._store.close()
 
     # ---------------------------------------------------------------- subscriptions
@@ -91,6 +106,7 @@ class SymmetricEngine:
         id: SubscriptionId,
         expression: Constraint,
         *,
+        valid_from: datetime | None = None,
         valid_until: datetime | None = None,
         replace: bool = False,
         notify: bool = False,
@@ -99,10 +115,13 @@ class SymmetricEngine:
 
         With `notify`, notices of these are kept in the same transaction until `deliver` has handed them over.
         """
-        held = self._held(id, expression, valid_until)
-        found = self._store.put("subscriptions", [held], self.covers, replace=replace, notify=notify)
-        if self._classical is not None:
-            self._classical.subscribe(id, expression, valid_until=valid_until, replace=replace)
+        held = self._held(id, expression, Validity(valid_from, valid_until))
+        found = self._keep(
+            lambda store: store.put("subscriptions", [held], self.covers, replace=replace, notify=notify),
+            lambda engine: engine.subscribe(
+                id, expression, valid_from=valid_from, valid_until=valid_until, replace=replace
+            ),
+        )
         return [each for _, each in found]
 
     def subscribe_many(self, rows: SubscriptionSource) -> int:
@@ -111,9 +130,10 @@ class SymmetricEngine:
         Takes what `Engine.subscribe_many` takes, an Arrow table of texts or of the compiled form among it.
         """
         table = self._compiled(rows)
-        self._store.load("subscriptions", table, self.schema)
-        if self._classical is not None:
-            self._classical.subscribe_many(table)
+        self._keep(
+            lambda store: store.load("subscriptions", table, self.schema),
+            lambda engine: engine.subscribe_many(table),
+        )
         return int(table.num_rows)
 
     def unsubscribe(self, id: SubscriptionId) -> None:
@@ -122,18 +142,20 @@ class SymmetricEngine:
 
     def unsubscribe_many(self, ids: Iterable[SubscriptionId]) -> None:
         """Forget subscriptions: all, or none if one of the ids is not known."""
-        going = list(ids)
-        self._store.remove("subscriptions", going)
-        if self._classical is not None:
-            self._classical.unsubscribe_many(going)
+        going = several_ids(ids)
+        self._keep(
+            lambda store: store.remove("subscriptions", going),
+            lambda engine: engine.unsubscribe_many(going),
+        )
 
     # ---------------------------------------------------------------- publications
 
     def publish(
         self,
         id: SubscriptionId,
-        expression: Constraint,
+        expression: Publication,
         *,
+        valid_from: datetime | None = None,
         valid_until: datetime | None = None,
         replace: bool = False,
         notify: bool = False,
@@ -142,13 +164,15 @@ class SymmetricEngine:
 
         The ids of the subscriptions that it matches now; `notify` as with `subscribe`.
         """
-        held = self._held(id, expression, valid_until)
+        validity = Validity(valid_from, valid_until)
+        is_event = isinstance(expression, Mapping)
+        held = (self._held_event if is_event else self._held)(id, expression, validity)  # type: ignore[arg-type]
         found = self._store.put("publications", [held], self.covers, replace=replace, notify=notify)
         return [each for _, each in found]
 
     def retract(self, id: SubscriptionId) -> None:
-        """Forget a publication; UnknownSubscriptionError if there is none of this id."""
-        self._store.remove("publications", [id])
+        """Forget a publication; UnknownPublicationError if there is none of this id."""
+        self._store.remove("publications", [checked_id(id)])
 
     def match(
         self,
@@ -163,66 +187,82 @@ class SymmetricEngine:
         `order_by` ranks them, best first, by attributes and `overlap`: see `ranking.Order`. Of equals the lesser
         id comes first. `limit` keeps the best.
         """
+        most = None if limit is None else positive("limit", limit)
         boxes = self._boxes(publication)
-        found = [id for _, id in self._store.match("subscriptions", [boxes], self.covers, at=at)]
-        if order_by is not None:
-            order = Order.parse(order_by)
-            by_id = sorted(found, key=lambda id: (isinstance(id, str), id))
-            found = order.ranked(boxes, {id: self._boxes_held("subscriptions", id) for id in by_id})
-        return found[:limit]
+        if order_by is None:
+            found = [id for _, id in self._store.match("subscriptions", [boxes], self.covers, at=at)]
+        else:
+            found = self._ranked(Order.parse(order_by), boxes, at)
+        return found[:most]
 
     def match_batch(self, publications: Publications, *, at: datetime | None = None) -> pa.Table:
         """All matches of many publications: a table of `publication` (its place) and `subscription` (id)."""
-        if isinstance(publications, pa.Table | pa.RecordBatch):
-            if self._classical is not None:
-                return self._classical.match_batch(publications, at=at).rename_columns(
-                    ["publication", "subscription"]
-                )
-            publications = publications.to_pylist()
+        moment = None if at is None else moment_of(at)
+        if hasattr(publications, "__arrow_c_stream__") or isinstance(publications, pa.RecordBatch):
+            table = pa.table(publications)
+            if self._beside is not None:
+                return self._beside.match_batch(table, moment).rename_columns(["publication", "subscription"])
+            publications = table.to_pylist()
+        if isinstance(publications, str | bytes | Mapping) or not isinstance(publications, Iterable):
+            message = f"match_batch takes several publications, found {type(publications).__name__}"
+            raise ArgumentTypeError(message, argument="publications", suggestion="for one there is match")
         boxes = [self._boxes(each) for each in publications]
-        pairs = self._store.match("subscriptions", boxes, self.covers, at=at)
+        pairs = self._store.match("subscriptions", boxes, self.covers, at=moment)
         places = pa.array([place for place, _ in pairs], pa.int64())
         return pa.table({"publication": places, "subscription": id_array([id for _, id in pairs])})
 
     # ---------------------------------------------------------------- notices
 
-    def deliver(self, handler: Callable[[Notice], None], *, limit: int = 1_000) -> int:
-        """Hand over notices that are waiting, oldest first, and settle each that the handler took; how many.
+    def deliver(self, handler: Callable[[Notice], object], *, limit: int = 1_000, lease: float = LEASE) -> int:
+        """Hand over notices that are waiting, oldest first, and settle those that the handler took; how many.
 
-        At least once: a notice whose handler failed, or whose settling was lost in a crash, comes again, with the
-        same number.
+        Each goes to one deliverer, which has `lease` seconds for a portion of them. At least once: a notice whose
+        handler failed comes again, as does after its lease one that a crashed deliverer had, with the same number.
         """
-        done: list[int] = []
-        try:
-            for notice in self._store.notices(limit):
-                handler(notice)
-                done.append(notice.number)
-        finally:
-            self._store.settle(done)
-        return len(done)
+        return delivering.deliver(self._store, handler, limit, lease)
+
+    async def deliver_async(
+        self, handler: Callable[[Notice], Awaitable[object] | object], *, limit: int = 1_000, lease: float = LEASE
+    ) -> int:
+        """As `deliver`, with a handler that is awaited."""
+        return await delivering.deliver_async(self._store, handler, limit, lease)
 
     # ---------------------------------------------------------------- inside
 
-    def _held(self, id: SubscriptionId, expression: Constraint, valid_until: datetime | None) -> Held:
+    def _keep(self, change: Callable[[Store], Result], follow: Callable[[Engine], object]) -> Result:
+        """Change the store, and the engine beside it, if there is one."""
+        return change(self._store) if self._beside is None else self._beside.together(change, follow)
+
+    def _ranked(self, order: Order, boxes: Boxes, at: datetime | None) -> list[SubscriptionId]:
+        order.check_declared(self.schema)
+        found = self._store.matched("subscriptions", boxes, self.covers, at=at)
+        if found and self.schema is None:
+            near = {name for each in (boxes, *found.values()) for box in each.boxes for name in box}
+            if not order.names() <= near:
+                order.check_known(near | self._store.attributes("subscriptions"))
+        by_id = sorted(found, key=lambda id: (isinstance(id, str), id))
+        return order.ranked(boxes, {id: found[id] for id in by_id})
+
+    def _held(self, id: SubscriptionId, expression: Constraint, validity: Validity) -> Held:
         boxes = boxes_of(expression, self.schema, self.limits)
         text = expression if isinstance(expression, str) else to_text(expression)
-        return Held(checked_id(id), boxes, text, Validity(None, valid_until).valid_until)
+        return Held(checked_id(id), boxes, text, validity.valid_until, validity.valid_from)
 
-    def _boxes(self, publication: Constraint | Mapping[str, object]) -> Boxes:
+    def _held_event(self, id: SubscriptionId, event: Mapping[str, object], validity: Validity) -> Held:
+        boxes = event_of(event, self.schema)
+        return Held(checked_id(id), boxes, event_text(event), validity.valid_until, validity.valid_from)
+
+    def _boxes(self, publication: Publication) -> Boxes:
         if isinstance(publication, Mapping):
             return event_of(publication, self.schema)
         return boxes_of(publication, self.schema, self.limits)
-
-    def _boxes_held(self, side: Side, id: SubscriptionId) -> Boxes:
-        held = self._store.get(side, id)
-        if held is None:
-            raise UnknownSubscriptionError(id)
-        return held.boxes
 
     def _compiled(self, rows: SubscriptionSource) -> pa.Table:
         if isinstance(rows, pa.Table) and is_compiled(rows):
             return conform(rows)
         done = compile_texts(texts_of(rows), schema=self.schema, limits=self.limits)
         if done.rejects:
-            raise BulkLoadError(done.rejects)
+            error = BulkLoadError(done.rejects)
+            error.suggestion = None  # all or none is all there is
+            raise error
         return done.table

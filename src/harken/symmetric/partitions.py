@@ -12,14 +12,22 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Protocol
+from threading import Lock
+from typing import Protocol, cast
 
-from harken.errors import ConcurrentChangeError, IndexFormatError, UnknownSubscriptionError
+from harken.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    ConcurrentChangeError,
+    IndexFormatError,
+    UnknownSubscriptionError,
+)
 from harken.language import to_text
 from harken.model.expressions import Expression
 from harken.model.limits import DEFAULT_LIMITS
 from harken.model.schema import Schema
-from harken.model.subscriptions import SubscriptionId
+from harken.model.subscriptions import SubscriptionId, checked_id
+from harken.symmetric.arguments import checked_covers
 from harken.symmetric.contract import Held, Store
 from harken.symmetric.pointsets import meet
 from harken.symmetric.semantics import Box, Boxes, Covers, boxes_of
@@ -54,10 +62,11 @@ class Directory(Protocol):
 
 
 class MemoryDirectory:
-    """A directory for one process."""
+    """A directory for one process, whose threads may share it."""
 
     def __init__(self) -> None:
         self._partitions: Partitions | None = None
+        self._lock = Lock()
 
     def read(self) -> Partitions | None:
         """What holds now."""
@@ -65,15 +74,18 @@ class MemoryDirectory:
 
     def write(self, expected: Partitions | None, partitions: Partitions) -> None:
         """Put others in their place."""
-        if self._partitions != expected:
-            raise ConcurrentChangeError("the directory", partitions.version)
-        self._partitions = partitions
+        with self._lock:
+            if self._partitions != expected:
+                raise ConcurrentChangeError("the directory", partitions.version)
+            self._partitions = partitions
 
 
 class PartitionedEngine:
     """Subscribe, publish and match over rows of servers that can be divided anew while they work.
 
-    `open_row` opens the store of a row by name; the same name opens the same store, in whichever process.
+    `open_row` opens the store of a row by name; the same name opens the same store, in whichever process. Threads
+    may share an engine. A change reaches row after row, each by a transaction: if it fails on the way, it may have
+    reached some, and is to be made again.
     """
 
     def __init__(
@@ -89,7 +101,8 @@ class PartitionedEngine:
         self._stores: dict[str, Store] = {}
         self._read: dict[str, Boxes] = {}
         self._schema = schema
-        self._covers: Covers = covers
+        self._covers: Covers = checked_covers(covers)
+        self._opening = Lock()
         self._known = self.join()
 
     @classmethod
@@ -101,7 +114,10 @@ class PartitionedEngine:
         **options: object,
     ) -> PartitionedEngine:
         """Set up a directory that has no partitions yet. Together, constraints should cover everything."""
-        directory.write(None, Partitions(1, dict(constraints)))
+        if "covers" in options:
+            checked_covers(options["covers"])
+        schema = cast("Schema | None", options.get("schema"))
+        directory.write(None, Partitions(1, _checked_constraints(constraints, schema)))
         return cls(directory, open_row, **options)  # type: ignore[arg-type]
 
     def join(self) -> Partitions:
@@ -121,10 +137,12 @@ class PartitionedEngine:
         """
         boxes = boxes_of(expression, self._schema)
         text = expression if isinstance(expression, str) else to_text(expression)
-        self._change(lambda known: self._place(known, Held(id, boxes, text)))
+        held = Held(checked_id(id), boxes, text)
+        self._change(lambda known: self._place(known, held))
 
     def unsubscribe(self, id: SubscriptionId) -> None:
         """Forget a subscription, wherever it is; UnknownSubscriptionError if it is nowhere."""
+        id = checked_id(id)
         known = self.join()
         if all(self._store(known, row).get("subscriptions", id) is None for row in known.constraints):
             raise UnknownSubscriptionError(id)
@@ -150,12 +168,13 @@ class PartitionedEngine:
         Meanwhile publications are matched as before, and changes of subscriptions wait. ConcurrentChangeError if
         another process is at it; if that one has died, `take_over` begins again.
         """
+        checked = _checked_constraints(constraints, self._schema)
         before = self.join()
         if before.next_version is not None and not take_over:
             raise ConcurrentChangeError("the directory, which is being reconfigured,", before.version)
         frozen = replace(before, next_version=before.version + 1)
         self._directory.write(before, frozen)
-        after = Partitions(before.version + 1, dict(constraints))
+        after = Partitions(before.version + 1, checked)
         for row in after.constraints:
             store = self._store(after, row)
             store.remove("subscriptions", store.ids("subscriptions"))  # left by one that died
@@ -223,9 +242,24 @@ class PartitionedEngine:
     def _store(self, known: Partitions, row: str) -> Store:
         """The store of a row, which is another for every version."""
         name = f"{row}_{known.version}"
-        if name not in self._stores:
-            self._stores[name] = self._open(name)
-        return self._stores[name]
+        with self._opening:
+            if name not in self._stores:
+                self._stores[name] = self._open(name)
+            return self._stores[name]
+
+
+def _checked_constraints(constraints: object, schema: Schema | None) -> dict[str, str]:
+    """Rows by name, each with a constraint that can be read, before anything is divided by them."""
+    if not isinstance(constraints, Mapping):
+        message = f"constraints are a mapping of rows to texts, found {type(constraints).__name__}"
+        raise ArgumentTypeError(message, argument="constraints")
+    if not constraints:
+        raise ArgumentError("constraints name at least one row", argument="constraints")
+    for row, text in constraints.items():
+        if not isinstance(row, str):
+            raise ArgumentTypeError(f"rows are named by texts, found {row!r}", argument="constraints")
+        boxes_of(text, schema)
+    return dict(constraints)
 
 
 def _concern(boxes: Boxes, partition: Boxes) -> bool:

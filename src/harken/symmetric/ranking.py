@@ -99,7 +99,7 @@ class Order:
 
 
 class _Mark(NamedTuple):
-    """A value, or None beyond all values; `beyond` tells to which side of the value, if it is not the value itself."""
+    """A value, or None beyond all values; `beyond` tells on which side of the value, if it is not that itself."""
 
     value: Value | None
     beyond: int = 0

@@ -8,12 +8,13 @@ from itertools import count
 
 import pyarrow as pa
 
-from harken.errors import DuplicateSubscriptionError, UnknownSubscriptionError
+from harken.errors import ClosedError
 from harken.language import to_text
 from harken.model.schema import Schema
 from harken.model.subscriptions import SubscriptionId, moment_of
+from harken.normal.compiled import conform
 from harken.normal.decompiled import expressions_of
-from harken.symmetric.contract import OTHER, Held, Notice, Pair, Side
+from harken.symmetric.contract import OTHER, Held, Notice, Pair, Side, arriving, check_kind, duplicate, unknown
 from harken.symmetric.semantics import Boxes, Covers, boxes_of, matches
 
 
@@ -21,8 +22,9 @@ class ReferenceStore:
     """Holds constraints in two dictionaries. Not for use by several threads."""
 
     def __init__(self) -> None:
-        self._held: dict[Side, dict[SubscriptionId, Held]] = {"subscriptions": {}, "publications": {}}
+        self._sides: dict[Side, dict[SubscriptionId, Held]] = {"subscriptions": {}, "publications": {}}
         self._notices: dict[int, Notice] = {}
+        self._claimed: dict[int, datetime] = {}
         self._numbers = count(1)
 
     def put(
@@ -36,24 +38,27 @@ class ReferenceStore:
         at: datetime | None = None,
     ) -> list[Pair]:
         """Keep constraints, and compare each with all of the other side."""
+        moment = moment_of(at)
         fresh: dict[SubscriptionId, Held] = {}
+        check_kind(side, next(iter(self._held[side]), None), [each.id for each in several])
         for each in several:
             if not replace and (each.id in self._held[side] or each.id in fresh):
-                raise DuplicateSubscriptionError(each.id)
+                raise duplicate(side, each.id)
             fresh[each.id] = each
         self._held[side] |= fresh
-        pairs = self.match(OTHER[side], [each.boxes for each in several], covers, at=at)
+        pairs = self.match(OTHER[side], arriving(several, moment), covers, at=moment)
         if notify:
-            self._notify(side, several, pairs, moment_of(at))
+            self._notify(side, several, pairs, moment)
         return pairs
 
     def load(self, side: Side, table: pa.Table, schema: Schema | None) -> None:
         """Keep constraints given in the compiled form."""
-        ids, ends = table.column("id").to_pylist(), table.column("valid_until").to_pylist()
+        table = conform(table)
+        ids, begins, ends = (table.column(name).to_pylist() for name in ("id", "valid_from", "valid_until"))
         expressions = expressions_of(table)
         several = [
-            Held(id, boxes_of(expression, schema), to_text(expression), end)
-            for id, expression, end in zip(ids, expressions, ends, strict=True)
+            Held(id, boxes_of(expression, schema), to_text(expression), end, begin)
+            for id, expression, begin, end in zip(ids, expressions, begins, ends, strict=True)
         ]
         self.put(side, several, "publication")
 
@@ -62,7 +67,7 @@ class ReferenceStore:
         going = list(ids)
         for id in going:
             if id not in self._held[side]:
-                raise UnknownSubscriptionError(id)
+                raise unknown(side, id)
         for id in going:
             self._held[side].pop(id, None)
 
@@ -71,15 +76,23 @@ class ReferenceStore:
     ) -> list[Pair]:
         """Compare each with each."""
         moment = moment_of(at)
-        holding = [
-            each for each in self._held[side].values() if each.valid_until is None or moment < each.valid_until
-        ]
+        holding = [each for each in self._held[side].values() if each.holds_at(moment)]
         return [
             (place, held.id)
             for place, boxes in enumerate(asked)
             for held in holding
             if _match(side, boxes, held.boxes, covers)
         ]
+
+    def matched(
+        self, side: Side, asked: Boxes, covers: Covers, *, at: datetime | None = None
+    ) -> dict[SubscriptionId, Boxes]:
+        """What matches one constraint, with its boxes."""
+        return {id: self._held[side][id].boxes for _, id in self.match(side, [asked], covers, at=at)}
+
+    def attributes(self, side: Side) -> set[str]:
+        """The attributes that constraints are about."""
+        return {name for held in self._held[side].values() for box in held.boxes.boxes for name in box}
 
     def get(self, side: Side, id: SubscriptionId) -> Held | None:
         """What is kept under an id."""
@@ -95,15 +108,45 @@ class ReferenceStore:
 
     def notices(self, limit: int) -> list[Notice]:
         """The oldest notices that nobody has settled."""
+        self._check_open()
         return [self._notices[number] for number in sorted(self._notices)[:limit]]
+
+    def claim(self, limit: int, until: datetime, *, at: datetime | None = None) -> list[Notice]:
+        """The oldest notices that nobody has a claim on."""
+        moment = moment_of(at)
+        free = [each for each in self.notices(len(self._notices)) if not self._is_claimed(each.number, moment)]
+        self._claimed |= {each.number: until for each in free[:limit]}
+        return free[:limit]
+
+    def release(self, numbers: Iterable[int], until: datetime) -> None:
+        """Give notices back."""
+        self._check_open()
+        for number in numbers:
+            if self._claimed.get(number) == until:
+                del self._claimed[number]
 
     def settle(self, numbers: Iterable[int]) -> None:
         """Forget notices."""
+        self._check_open()
         for number in numbers:
             self._notices.pop(number, None)
+            self._claimed.pop(number, None)
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """Nothing is there any more."""
+        self._sides = {}
+
+    @property
+    def _held(self) -> dict[Side, dict[SubscriptionId, Held]]:
+        self._check_open()
+        return self._sides
+
+    def _check_open(self) -> None:
+        if not self._sides:
+            raise ClosedError("use the store")
+
+    def _is_claimed(self, number: int, moment: datetime) -> bool:
+        return number in self._claimed and moment < self._claimed[number]
 
     def _notify(self, side: Side, several: Sequence[Held], pairs: list[Pair], moment: datetime) -> None:
         for place, id in pairs:

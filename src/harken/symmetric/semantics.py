@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias, get_args
 
 from harken.compiler import read_expression
 from harken.errors import ConstraintError, EventError, ExpressionError
+from harken.language.printer import name_text, value_text
 from harken.model.events import flatten
 from harken.model.expressions import Expression
 from harken.model.limits import DEFAULT_LIMITS, Limits
@@ -79,6 +80,13 @@ def event_of(event: Mapping[str, object], schema: Schema | None = None) -> Boxes
         for name, value in values.items():
             schema.check_value(name, value)
     return Boxes(({name: _single(name, value) for name, value in values.items()},))
+
+
+def event_text(event: Mapping[str, object]) -> str:
+    """An event as the text of a constraint: of every attribute, that it has its value."""
+    flat, _ = flatten(event)
+    said = [f"{name_text(name)} = {value_text(value)}" for name, value in flat.items()]
+    return " AND ".join(said) or "TRUE"
 
 
 def matches(publication: Boxes, subscription: Boxes, covers: Covers = "publication") -> bool:

@@ -118,6 +118,10 @@ _EXPERIMENTS: dict[str, Experiment] = {
         "harken.bench.experiments.symmetric_encodings:run",
         "two encodings of constraints on SQLite and PostgreSQL: our ranges and the paper's operators",
     ),
+    "symmetric-faults": Experiment(
+        "harken.bench.experiments.symmetric_faults:run",
+        "changes of symmetric engines and auctions stopped at every line: all of a change, or nothing",
+    ),
     "symmetric-penalty": Experiment(
         "harken.bench.experiments.symmetric_batching:run_penalty",
         "events as publications of single values, beside the classical engine",

@@ -7,9 +7,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from harken.symmetric.books import BestChanged, Book, Entry, Leader, Result, Role
+from harken.normal.operators import microseconds
+from harken.symmetric.books import BestChanged, Book, Entry, Leader, Role
 from harken.symmetric.contract import Store
-from harken.symmetric.database.dialects import Names
+from harken.symmetric.database.connections import Result
+from harken.symmetric.database.dialects import Dialect, Names
 from harken.symmetric.database.store import DatabaseStore
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ class DatabaseBooks:
 
     def __init__(self, store: DatabaseStore) -> None:
         self._store = store
+        self._dialect = store.dialect
         self._tables = _tables(store.names)
         store.make_beside("make the books of an auction", self._tables.entries.metadata)
 
@@ -30,14 +33,14 @@ class DatabaseBooks:
         def on(store: Store, connection: Connection) -> Result:
             if alone and connection.dialect.name == "postgresql":  # SQLite has one writer at a time anyway
                 connection.exec_driver_sql(f"LOCK TABLE {self._tables.leaders} IN EXCLUSIVE MODE")
-            return work(_OpenBook(store, connection, self._tables))
+            return work(_OpenBook(store, connection, self._dialect, self._tables))
 
         return self._store.together(attempted, on)
 
     def look(self, attempted: str, work: Callable[[Book], Result]) -> Result:
         """Do some work that only reads."""
         with self._store.looking(attempted) as (store, connection):
-            return work(_OpenBook(store, connection, self._tables))
+            return work(_OpenBook(store, connection, self._dialect, self._tables))
 
     def close(self) -> None:
         """Let go of connections."""
@@ -53,9 +56,10 @@ class _Tables(NamedTuple):
 class _OpenBook:
     """The book in one transaction."""
 
-    def __init__(self, store: Store, connection: Connection, tables: _Tables) -> None:
+    def __init__(self, store: Store, connection: Connection, dialect: Dialect, tables: _Tables) -> None:
         self.store = store
         self._connection = connection
+        self._dialect = dialect
         self._entries, self._leaders, self._changes = tables
 
     def enter(self, entry: Entry) -> None:
@@ -107,10 +111,21 @@ class _OpenBook:
             numbered.append(replace(each, number=key[0]))
         return numbered
 
-    def changes(self, limit: int) -> list[BestChanged]:
-        """What is to be told."""
-        rows = self._connection.execute(self._changes.select().order_by(self._changes.c.number).limit(limit))
-        return [BestChanged(row.offer, row.before, row.now, row.product, row.number) for row in rows]
+    def claim(self, limit: int, until: datetime, moment: datetime) -> list[BestChanged]:
+        """What is to be told and nobody has a claim on."""
+        from sqlalchemy import text
+
+        statement = text(self._dialect.claiming(self._changes.fullname, "number, offer, before, now, product"))
+        said = {"limit": limit, "until": microseconds(until), "at": microseconds(moment)}
+        rows = self._connection.execute(statement, said)
+        found = [BestChanged(row.offer, row.before, row.now, row.product, row.number) for row in rows]
+        return sorted(found, key=lambda change: change.number)
+
+    def release(self, numbers: Iterable[int], until: datetime) -> None:
+        """Give back what is still claimed until then."""
+        columns = self._changes.c
+        mine = columns.number.in_(list(numbers)), columns.claimed_until == microseconds(until)
+        self._connection.execute(self._changes.update().where(*mine).values(claimed_until=None))
 
     def settle(self, numbers: Iterable[int]) -> None:
         """Forget what was told."""
@@ -149,6 +164,7 @@ def _tables(names: Names) -> _Tables:
             Column("before", Text),
             Column("now", Text),
             Column("product", Text, nullable=False),
+            Column("claimed_until", BigInteger),
             sqlite_autoincrement=True,
         ),
     )

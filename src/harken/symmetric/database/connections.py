@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from harken.databases import is_in_memory, is_sqlite, is_supported, parsed_url, shown, with_driver
-from harken.errors import DatabaseError, MissingExtraError
+from harken.errors import ClosedError, DatabaseError, MissingExtraError
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine
@@ -92,14 +92,20 @@ class Database:
             self._engine.dispose()
             self._engine = None
 
-    def _live(self, attempted: str) -> Engine:
+    def check_open(self, attempted: str) -> None:
+        """ClosedError if it was closed."""
         if self._engine is None:
-            raise DatabaseError(attempted, self.where, "it was closed")
+            raise ClosedError(f"{attempted} ({self.where})")
+
+    def _live(self, attempted: str) -> Engine:
+        engine = self._engine
+        if engine is None:
+            raise ClosedError(f"{attempted} ({self.where})")
         if self._process != os.getpid():
             # The parent goes on using its connections.
-            self._engine.dispose(close=False)
+            engine.dispose(close=False)
             self._process = os.getpid()
-        return self._engine
+        return engine
 
     def _wrapped(self, attempted: str, error: Exception) -> DatabaseError:
         original = getattr(error, "orig", None) or error

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from harken.errors import DatabaseError
+from harken.errors import ArgumentTypeError, DatabaseError
 from harken.symmetric.contract import Side
 from harken.symmetric.database.rows import Key
 
@@ -86,6 +86,12 @@ class Dialect(Protocol):
     def lock(self, connection: Connection, names: Names, side: Side, *, alone: bool) -> None:
         """Wait for all writers of the other side to end, and let none begin; `alone`, those of this side too."""
 
+    def claiming(self, table: str, columns: str) -> str:
+        """The statement that claims the oldest rows of a table that nobody has a claim on, and gives some columns.
+
+        Its parameters are `limit`, `at` and `until`.
+        """
+
     def number(self, key: Key) -> object:
         """A key that is a number, exactly, as the driver takes it."""
 
@@ -147,7 +153,22 @@ def dialect(name: Literal["sqlite", "postgresql"]) -> Dialect:
 
 def checked_schema_name(name: str | None) -> str | None:
     """A name that can stand in statements as it is."""
+    if not isinstance(name, str | None):
+        raise ArgumentTypeError.of("schema_name", "a text", type(name).__name__)
     if name is not None and not (name.isascii() and name.isidentifier() and name.islower() and len(name) <= 40):
         reason = "a schema name has up to 40 lower-case letters, digits and underscores, a letter first"
         raise DatabaseError("use the schema name", repr(name), reason)
     return name
+
+
+def claim_statement(table: str, columns: str, *, among_many: str = "") -> str:
+    """As both databases say it."""
+    free = (
+        f"SELECT number FROM {table} WHERE claimed_until IS NULL OR claimed_until <= :at"
+        f" ORDER BY number LIMIT :limit{among_many}"
+    )
+    # Materialized, or a plan might look for them anew for every row, and claim others each time.
+    return (
+        f"WITH free AS MATERIALIZED ({free}) UPDATE {table} SET claimed_until = :until"
+        f" WHERE number IN (SELECT number FROM free) RETURNING {columns}"
+    )

@@ -62,7 +62,7 @@ def held_of(table: pa.Table, schema: Schema | None) -> Iterator[Held]:
         clauses = batch.column("clauses")
         predicates = iter(_predicates(clauses.flatten().flatten()))
         sizes = iter(pc.list_value_length(clauses.flatten()).to_pylist())
-        ids, ends = batch.column("id").to_pylist(), batch.column("valid_until").to_pylist()
+        ids, begins, ends = (batch.column(name).to_pylist() for name in ("id", "valid_from", "valid_until"))
         for row, count in enumerate(pc.list_value_length(clauses).to_pylist()):
             said = [list(islice(predicates, size)) for size in islice(sizes, count or 0)]
             try:
@@ -70,7 +70,7 @@ def held_of(table: pa.Table, schema: Schema | None) -> Iterator[Held]:
             except (_NotPlainError, HarkenError, TypeError, ValueError, OverflowError):
                 [expression] = expressions_of(pa.Table.from_batches([batch.slice(row, 1)]))
                 boxes, text = boxes_of(expression, schema), to_text(expression)
-            yield Held(ids[row], boxes, text, ends[row])
+            yield Held(ids[row], boxes, text, ends[row], begins[row])
 
 
 # ---------------------------------------------------------------- predicates

@@ -30,7 +30,7 @@ from harken.symmetric.database.rows import (
     spatial_condition,
 )
 from harken.symmetric.database.rules import ALWAYS, RULES, lies_apart, said, shape_operator, shortened, span_said
-from harken.symmetric.database.schema import CLAUSES, SIDES, Layout
+from harken.symmetric.database.schema import CLAUSES, HOLDS, SIDES, Layout
 from harken.symmetric.pointsets import Anything, Intervals, Lying, PointSet, Shapes
 from harken.symmetric.semantics import Box
 
@@ -272,7 +272,7 @@ class PaperEncoding:
         query = (
             f"{with_asked} SELECT DISTINCT f.ask, m.number, m.id FROM ({met}) f"
             f" JOIN {held} m ON m.number = f.clause / {CLAUSES}"
-            " WHERE m.valid_until IS NULL OR m.valid_until > :at"
+            f" WHERE {HOLDS}"
         )
         for row in connection.execute(text(query), {**parameters, "at": at}):
             yield row[0], row[1], row[2]

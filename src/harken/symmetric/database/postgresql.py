@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from harken.symmetric.contract import Side
-from harken.symmetric.database.dialects import Index, Keys, Names, Row, Source, Word
+from harken.symmetric.database.dialects import Index, Keys, Names, Row, Source, Word, claim_statement
 from harken.symmetric.database.rows import Key
 
 if TYPE_CHECKING:
@@ -80,6 +80,10 @@ class PostgreSQL:
         """The modes of the two sides exclude each other, but not themselves; the third excludes all."""
         mode = "SHARE ROW EXCLUSIVE" if alone else "SHARE" if side == "subscriptions" else "ROW EXCLUSIVE"
         connection.exec_driver_sql(f"LOCK TABLE {names('layout')} IN {mode} MODE")
+
+    def claiming(self, table: str, columns: str) -> str:
+        """What others are just claiming is theirs."""
+        return claim_statement(table, columns, among_many=" FOR UPDATE SKIP LOCKED")
 
     def number(self, key: Key) -> object:
         """A decimal, which is exact. All are, since an array has one type."""

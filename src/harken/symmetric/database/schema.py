@@ -4,8 +4,8 @@
 - `harken_attributes`: the number of each attribute in each cluster and, for each side, which slots constraints on
   it ever used; and the clusters themselves.
 - `harken_subscriptions`, `harken_publications`: a row for each constraint, with its number, its id and text as
-  JSON, until when it holds, how many clauses it has, and whether one of them asks nothing.
-- `harken_notices`: matches that somebody is to be told of.
+  JSON, from when and until when it holds, how many clauses it has, and whether one of them asks nothing.
+- `harken_notices`: matches that somebody is to be told of, and until when a deliverer has a claim on each.
 
 Moments are microseconds since 1970 (UTC). Rows of clauses, which the encodings keep, have one number for both the
 constraint and the place of the clause in it.
@@ -24,9 +24,15 @@ from harken.symmetric.database.dialects import Dialect, Index, Names
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-VERSION = 1
+VERSION = 2
 SIDES: tuple[Side, ...] = ("subscriptions", "publications")
 assert set(SIDES) == set(OTHER)
+
+ADDED = {"subscriptions": "valid_from", "publications": "valid_from", "notices": "claimed_until"}
+"""The columns, one of each of these tables, that layout 2 has and layout 1 had not; null is what held before."""
+
+HOLDS = "(m.valid_until IS NULL OR m.valid_until > :at) AND (m.valid_from IS NULL OR m.valid_from <= :at)"
+"""The condition that a constraint `m` holds at a time."""
 
 CLAUSES = 1 << 16
 """A clause's number is its constraint's times this, plus its place: no table has to lead from one to the other."""
@@ -48,9 +54,12 @@ class Layout:
     encoding: str
 
     def prepare(self, connection: Connection, tables: Sequence[str], indexes: Sequence[Index]) -> None:
-        """Make all tables, unless they are there; IndexFormatError if what is there is not ours."""
+        """Make the tables, or what is new in them, unless it is there; IndexFormatError if they are not ours."""
         self.dialect.create_room(connection, self.names)
         if self.is_ready(connection):
+            return
+        if self.dialect.is_there(connection, self.names, "layout"):
+            self._take_over(connection)
             return
         for statement in [*self._tables(), *tables, *(each.statement for each in indexes)]:
             connection.exec_driver_sql(statement)
@@ -58,7 +67,7 @@ class Layout:
         self.dialect.insert(connection, self.names("layout"), *insert)
 
     def is_ready(self, connection: Connection) -> bool:
-        """Whether the tables are there; IndexFormatError if they are not ours."""
+        """Whether the tables are there as they should be; IndexFormatError if they are not ours."""
         from sqlalchemy.exc import DBAPIError
 
         if not self.dialect.is_there(connection, self.names, "layout"):
@@ -75,10 +84,17 @@ class Layout:
         except (DBAPIError, LookupError):
             raise IndexFormatError(f"the table {self.names('layout')} is not as Harken makes it") from None
         self._check(version, encoding)
-        return True
+        return bool(version == VERSION)
+
+    def _take_over(self, connection: Connection) -> None:
+        """Bring tables of layout 1 up to date."""
+        for table, column in ADDED.items():
+            change = f"ALTER TABLE {self.names(table)} ADD COLUMN {column} {self.dialect.types['whole']}"
+            connection.exec_driver_sql(change)
+        connection.exec_driver_sql(f"UPDATE {self.names('layout')} SET version = {VERSION}")
 
     def _check(self, version: object, encoding: object) -> None:
-        if version != VERSION:
+        if version not in (1, VERSION):
             raise IndexFormatError(
                 f"the tables {self.names('…')} have layout {version}, and this Harken knows layout {VERSION}",
                 suggestion="use the Harken that made them, or another database",
@@ -94,7 +110,8 @@ class Layout:
         whole, text, truth = words["whole"], words["text"], words["truth"]
         kept = [
             f"CREATE TABLE {names(side)} (number {self.dialect.counted}, id {text} NOT NULL UNIQUE,"
-            f" said {text} NOT NULL, valid_until {whole}, clauses {whole} NOT NULL, always {truth} NOT NULL)"
+            f" said {text} NOT NULL, valid_until {whole}, clauses {whole} NOT NULL, always {truth} NOT NULL,"
+            f" valid_from {whole})"
             for side in SIDES
         ]
         return [
@@ -109,5 +126,5 @@ class Layout:
                 for side in SIDES
             ),
             f"CREATE TABLE {names('notices')} (number {self.dialect.counted}, publication {text} NOT NULL,"
-            f" subscription {text} NOT NULL, made_at {whole} NOT NULL)",
+            f" subscription {text} NOT NULL, made_at {whole} NOT NULL, claimed_until {whole})",
         ]

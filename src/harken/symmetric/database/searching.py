@@ -12,7 +12,7 @@ from harken.symmetric.contract import Side
 from harken.symmetric.database.dialects import Keys
 from harken.symmetric.database.encodings import Decides
 from harken.symmetric.database.rows import span_condition, spatial_condition
-from harken.symmetric.database.schema import CLAUSES, Layout
+from harken.symmetric.database.schema import CLAUSES, HOLDS, Layout
 from harken.symmetric.database.slots import Family
 
 Way: TypeAlias = Literal["key", "near", "all"]
@@ -72,7 +72,7 @@ def matching_statement(layout: Layout, search: Search, decides: Decides) -> str:
         )
     return (
         f"SELECT DISTINCT f.ask, m.number, m.id FROM ({' UNION ALL '.join(candidates)}) f CROSS JOIN {held} m"
-        f" WHERE m.number = f.clause / {CLAUSES} AND (m.valid_until IS NULL OR m.valid_until > :at)"
+        f" WHERE m.number = f.clause / {CLAUSES} AND {HOLDS}"
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from harken.symmetric.contract import Side
-from harken.symmetric.database.dialects import Index, Keys, Names, Row, Source, Word
+from harken.symmetric.database.dialects import Index, Keys, Names, Row, Source, Word, claim_statement
 from harken.symmetric.database.rows import Key
 
 if TYPE_CHECKING:
@@ -70,6 +70,10 @@ class SQLite:
 
     def lock(self, connection: Connection, names: Names, side: Side, *, alone: bool) -> None:
         """There is one writer at a time anyway."""
+
+    def claiming(self, table: str, columns: str) -> str:
+        """Whoever writes is alone."""
+        return claim_statement(table, columns)
 
     def number(self, key: Key) -> object:
         """Integers beyond 64 bits come only from the neighbours of the first and the last, as bounds."""

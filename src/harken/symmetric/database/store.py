@@ -9,31 +9,31 @@ from copy import copy
 from datetime import datetime, timedelta
 from itertools import islice
 from threading import Lock
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from harken.errors import DuplicateSubscriptionError, UnknownSubscriptionError
+from harken.errors import ArgumentError
 from harken.model.schema import Schema
 from harken.model.subscriptions import SubscriptionId, moment_of
 from harken.normal.operators import EPOCH, microseconds
-from harken.symmetric.contract import OTHER, Held, Notice, Pair, Side
+from harken.symmetric.contract import OTHER, Held, Notice, Pair, Side, arriving, check_kind, duplicate, unknown
 from harken.symmetric.database.connections import Database, Result, dialect_of
-from harken.symmetric.database.dialects import Names, Row, checked_schema_name, dialect
+from harken.symmetric.database.dialects import Dialect, Names, Row, checked_schema_name, dialect
 from harken.symmetric.database.encodings import ENCODINGS, Decides, Spread
 from harken.symmetric.database.encodings import encoding as encoding_named
 from harken.symmetric.database.loading import held_of
 from harken.symmetric.database.rows import id_of, id_text
-from harken.symmetric.database.schema import SIDES, Layout, clause_number
+from harken.symmetric.database.schema import HOLDS, SIDES, Layout, clause_number
 from harken.symmetric.semantics import Box, Boxes, Covers
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, MetaData
+    from sqlalchemy import Connection, MetaData, Table
 
 _AT_ONCE = 20_000
 """Constraints that are written together while many are loaded."""
 
-_KEPT = ("number", "id", "said", "valid_until", "clauses", "always")
+_KEPT = ("number", "id", "said", "valid_until", "clauses", "always", "valid_from")
 
 
 class DatabaseStore:
@@ -58,7 +58,7 @@ class DatabaseStore:
         self, url: str, *, encoding: Literal["ranges", "paper"] = "ranges", schema_name: str | None = None
     ) -> None:
         if encoding not in ENCODINGS:
-            raise ValueError(f"encoding is one of {ENCODINGS}, found {encoding!r}")
+            raise ArgumentError.choice("encoding", encoding, ENCODINGS)
         spoken = dialect(dialect_of(url))
         self._layout = Layout(spoken, spoken.names(checked_schema_name(schema_name)), encoding)
         self._encoding = encoding_named(encoding, self._layout)
@@ -75,6 +75,11 @@ class DatabaseStore:
     def names(self) -> Names:
         """What its tables are called, for those who keep others beside them."""
         return self._layout.names
+
+    @property
+    def dialect(self) -> Dialect:
+        """How its database speaks."""
+        return self._layout.dialect
 
     def together(self, attempted: str, work: Callable[[DatabaseStore, Connection], Result]) -> Result:
         """Do several calls, and other work on the connection, in one transaction.
@@ -97,11 +102,13 @@ class DatabaseStore:
         return store
 
     def make_beside(self, attempted: str, tables: MetaData) -> None:
-        """Make tables of others beside its own, unless they are there."""
+        """Make tables of others beside its own, and columns that are new in them, unless they are there."""
 
         def work(_: DatabaseStore, connection: Connection) -> None:
             self._layout.dialect.create_room(connection, self.names)
             tables.create_all(connection)
+            for table in tables.sorted_tables:
+                _add_columns(connection, table)
 
         self.together(attempted, work)
 
@@ -121,20 +128,24 @@ class DatabaseStore:
         kept: dict[SubscriptionId, Held] = {}
         for each in several:
             if not replace and each.id in kept:
-                raise DuplicateSubscriptionError(each.id)
+                raise duplicate(side, each.id)
             kept[each.id] = each
         moment = moment_of(at)
 
         def work(connection: Connection, alone: bool) -> list[Pair]:
-            self._layout.dialect.lock(connection, self._layout.names, side, alone=alone)
+            self._lock(connection, side, alone=alone)
+            check_kind(side, self._first_id(connection, side), kept)
             self._make_room(connection, side, list(kept), replace=replace)
             self._add(connection, side, list(kept.values()))
-            pairs = self._matches(connection, OTHER[side], [each.boxes for each in several], covers, moment)
+            pairs = self._matches(connection, OTHER[side], arriving(several, moment), covers, moment)
             if notify:
                 self._notify(connection, side, several, pairs, moment)
             return pairs
 
-        return self._write(f"keep {side}", work) if several else []
+        if not several:
+            self._database.check_open(f"keep {side}")
+            return []
+        return self._write(f"keep {side}", work)
 
     def load(self, side: Side, table: pa.Table, schema: Schema | None) -> None:
         """Keep many constraints, given in the compiled form: a million in a minute or two.
@@ -143,7 +154,8 @@ class DatabaseStore:
         """
 
         def work(connection: Connection, alone: bool) -> None:
-            self._layout.dialect.lock(connection, self._layout.names, side, alone=alone)
+            self._lock(connection, side, alone=alone)
+            check_kind(side, self._first_id(connection, side), table.column("id")[:1].to_pylist())
             afresh = table.num_rows > max(_AT_ONCE, self._count(connection, side))
             indexes = self._encoding.indexes(side) if afresh else []
             for index in indexes:
@@ -165,10 +177,11 @@ class DatabaseStore:
             gone = self._forget(connection, side, going)
             for id in going:
                 if id not in gone:
-                    raise UnknownSubscriptionError(id)
+                    raise unknown(side, id)
 
         if going:
             self._write(f"remove {side}", work)
+        self._database.check_open(f"remove {side}")
 
     def settle(self, numbers: Iterable[int]) -> None:
         """Forget notices that were delivered."""
@@ -178,6 +191,30 @@ class DatabaseStore:
         statement = text(f"DELETE FROM {self._layout.names('notices')} WHERE number = :number")
         if done:
             self._write("settle notices", lambda connection, _: connection.execute(statement, done))
+        self._database.check_open("settle notices")
+
+    def claim(self, limit: int, until: datetime, *, at: datetime | None = None) -> list[Notice]:
+        """The oldest notices that nobody has a claim on, and claim them; nobody waits for others who do."""
+        from sqlalchemy import text
+
+        table, columns = self._layout.names("notices"), "number, publication, subscription, made_at"
+        statement = text(self._layout.dialect.claiming(table, columns))
+        said = {"limit": limit, "until": microseconds(until), "at": microseconds(moment_of(at))}
+        found = self._write("claim notices", lambda connection, _: connection.execute(statement, said).all())
+        return sorted((_notice(row) for row in found), key=lambda notice: notice.number)
+
+    def release(self, numbers: Iterable[int], until: datetime) -> None:
+        """Give notices back that are still claimed until then."""
+        from sqlalchemy import text
+
+        said = [{"number": number, "until": microseconds(until)} for number in numbers]
+        statement = text(
+            f"UPDATE {self._layout.names('notices')} SET claimed_until = NULL"
+            " WHERE number = :number AND claimed_until = :until"
+        )
+        if said:
+            self._write("release notices", lambda connection, _: connection.execute(statement, said))
+        self._database.check_open("release notices")
 
     # ---------------------------------------------------------------- reading
 
@@ -193,20 +230,36 @@ class DatabaseStore:
         with self._read(f"match with {side}") as connection:
             return self._matches(connection, side, asked, covers, moment_of(at))
 
+    def matched(
+        self, side: Side, asked: Boxes, covers: Covers, *, at: datetime | None = None
+    ) -> dict[SubscriptionId, Boxes]:
+        """What matches one constraint, with its boxes, in one state of the database."""
+        with self._read(f"match with {side}") as connection:
+            found = self._matches(connection, side, [asked], covers, moment_of(at))
+            kept = {id: self._within(connection).get(side, id) for _, id in found}
+        return {id: held.boxes for id, held in kept.items() if held is not None}
+
+    def attributes(self, side: Side) -> set[str]:
+        """The attributes that any constraint was ever about."""
+        query = f"SELECT name FROM {self._layout.names('attributes')} WHERE cluster >= 0"
+        with self._read("list attributes") as connection:
+            return {json.loads(name) for name in connection.exec_driver_sql(query).scalars()}
+
     def get(self, side: Side, id: SubscriptionId) -> Held | None:
         """What is kept under an id."""
         from sqlalchemy import text
 
-        query = text(f"SELECT number, said, valid_until, clauses FROM {self._layout.names(side)} WHERE id = :id")
+        columns = "number, said, valid_until, valid_from, clauses"
+        query = text(f"SELECT {columns} FROM {self._layout.names(side)} WHERE id = :id")
         with self._read(f"get one of the {side}") as connection:
             row = connection.execute(query, {"id": id_text(id)}).first()
             if row is None:
                 return None
-            number, said, valid_until, clauses = row
+            number, said, *times, clauses = row
             boxes = self._encoding.restore(connection, side, number)
         # A clause that asks nothing has no rows.
         restored = Boxes(tuple(boxes.get(place, {}) for place in range(clauses)))
-        return Held(id, restored, json.loads(said), None if valid_until is None else _moment(valid_until))
+        return Held(id, restored, json.loads(said), *(None if each is None else _moment(each) for each in times))
 
     def ids(self, side: Side) -> list[SubscriptionId]:
         """All ids of one side, in the order in which they came."""
@@ -226,13 +279,10 @@ class DatabaseStore:
         columns, table = "number, publication, subscription, made_at", self._layout.names("notices")
         query = text(f"SELECT {columns} FROM {table} ORDER BY number LIMIT :limit")
         with self._read("read notices") as connection:
-            return [
-                Notice(number, id_of(publication), id_of(subscription), _moment(made_at))
-                for number, publication, subscription, made_at in connection.execute(query, {"limit": limit})
-            ]
+            return [_notice(row) for row in connection.execute(query, {"limit": limit})]
 
     def close(self) -> None:
-        """Let go of connections. Calls afterwards fail."""
+        """Let go of connections. All other calls afterwards raise ClosedError."""
         self._database.close()
 
     # ---------------------------------------------------------------- inside
@@ -266,6 +316,16 @@ class DatabaseStore:
                 )
             self._is_prepared = True
 
+    def _lock(self, connection: Connection, side: Side, *, alone: bool) -> None:
+        """Keep writers of the other side out; and all, if the first subscription is to say what ids are."""
+        first = side == "subscriptions" and self._first_id(connection, side) is None
+        self._layout.dialect.lock(connection, self._layout.names, side, alone=alone or first)
+
+    def _first_id(self, connection: Connection, side: Side) -> SubscriptionId | None:
+        query = f"SELECT id FROM {self._layout.names(side)} ORDER BY number LIMIT 1"
+        found = connection.exec_driver_sql(query).scalar()
+        return None if found is None else id_of(found)
+
     def _make_room(
         self, connection: Connection, side: Side, ids: Sequence[SubscriptionId], *, replace: bool
     ) -> None:
@@ -275,7 +335,7 @@ class DatabaseStore:
         taken = self._among(connection, f"SELECT id, number FROM {self._layout.names(side)} WHERE", ids)
         for id in ids:
             if id in taken:
-                raise DuplicateSubscriptionError(id)
+                raise duplicate(side, id)
 
     def _forget(
         self, connection: Connection, side: Side, ids: Sequence[SubscriptionId]
@@ -308,9 +368,11 @@ class DatabaseStore:
         clauses: list[tuple[int, Box]] = []
         for number, held in zip(numbers, several, strict=True):
             boxes = held.boxes.boxes
-            until = None if held.valid_until is None else microseconds(held.valid_until)
+            begin, end = (
+                None if each is None else microseconds(each) for each in (held.valid_from, held.valid_until)
+            )
             said = json.dumps(held.text, ensure_ascii=False)
-            rows.append((number, id_text(held.id), said, until, len(boxes), any(not box for box in boxes)))
+            rows.append((number, id_text(held.id), said, end, len(boxes), any(not box for box in boxes), begin))
             clauses.extend((clause_number(number, place), box) for place, box in enumerate(boxes) if box)
         dialect.insert(connection, names(side), _KEPT, rows)
         if clauses:
@@ -322,7 +384,7 @@ class DatabaseStore:
             ids: dict[SubscriptionId, None] = {}
             for each in several:
                 if each.id in ids:
-                    raise DuplicateSubscriptionError(each.id)
+                    raise duplicate(side, each.id)
                 ids[each.id] = None
             self._make_room(connection, side, list(ids), replace=False)
             if spread is None:
@@ -360,10 +422,7 @@ class DatabaseStore:
         from sqlalchemy import text
 
         which = "clauses > 0" if decides == "asked" else "always"
-        query = text(
-            f"SELECT number, id FROM {self._layout.names(side)}"
-            f" WHERE {which} AND (valid_until IS NULL OR valid_until > :at)"
-        )
+        query = text(f"SELECT number, id FROM {self._layout.names(side)} m WHERE {which} AND {HOLDS}")
         return {number: id_of(id) for number, id in connection.execute(query, {"at": at})}
 
     def _notify(
@@ -376,6 +435,23 @@ class DatabaseStore:
             rows.append((*((kept, met) if side == "publications" else (met, kept)), made_at))
         columns = ("publication", "subscription", "made_at")
         self._layout.dialect.insert(connection, self._layout.names("notices"), columns, rows)
+
+
+def _add_columns(connection: Connection, table: Table) -> None:
+    """Columns that a version before did not have; they may be null."""
+    from sqlalchemy import inspect
+
+    known = {column["name"] for column in inspect(connection).get_columns(table.name, schema=table.schema)}
+    for column in table.columns:
+        if column.name not in known:
+            shown = connection.dialect.identifier_preparer.format_table(table)
+            described = column.type.compile(connection.dialect)
+            connection.exec_driver_sql(f"ALTER TABLE {shown} ADD COLUMN {column.name} {described}")
+
+
+def _notice(row: Sequence[Any]) -> Notice:  # a row of the driver's
+    number, publication, subscription, made_at = row
+    return Notice(number, id_of(publication), id_of(subscription), _moment(made_at))
 
 
 def _moment(count: int) -> datetime:

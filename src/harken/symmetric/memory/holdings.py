@@ -20,7 +20,8 @@ from harken.matching.growing import GrowingArray
 from harken.model.schema import Schema
 from harken.model.subscriptions import SubscriptionId, moment_of
 from harken.normal.operators import microseconds
-from harken.symmetric.contract import Held, Pair
+from harken.symmetric.contract import Held, Pair, Side
+from harken.symmetric.guarding import Journal, Places
 from harken.symmetric.memory.asking import question as asking
 from harken.symmetric.memory.clauses import Clauses, joined
 from harken.symmetric.memory.dimensions import Dimensions
@@ -50,16 +51,21 @@ Matches = Callable[[Boxes, Boxes], bool]
 
 
 class Holdings:
-    """The constraints of one side. Any number of threads may match while none changes anything."""
+    """The constraints of one side. Any number of threads may match while none changes anything.
 
-    def __init__(self, *, waiting: int, growth: int, smallest_tree: int) -> None:
+    What a change does is noted in a journal before it is done.
+    """
+
+    def __init__(self, side: Side, journal: Journal, *, waiting: int, growth: int, smallest_tree: int) -> None:
+        self._side: Side = side
+        self._journal = journal
         self._most_waiting = waiting
         self._growth = growth
         self._smallest_tree = smallest_tree
         self._start_anew()
 
     def _start_anew(self) -> None:
-        self.records = Records()
+        self.records = Records(self._side, self._journal)
         self._dimensions = Dimensions()
         self._waiting: dict[int, Boxes] = {}
         self._segments: dict[int, Segment] = {}
@@ -75,23 +81,23 @@ class Holdings:
             if held.id in self.records.slot_of:
                 self.remove([held.id])
             slot = self.records.add(held)
-            self._make_room()
-            self._alive.values[slot], self._home.values[slot] = 1, NOWHERE
+            self._arrive(np.array([slot]))
             if held.boxes.boxes:
+                self._journal.note(self._waiting.pop, slot, None)
                 self._waiting[slot] = held.boxes
         if len(self._waiting) > self._most_waiting:
             draft = Draft(self._dimensions)
             for slot, boxes in self._waiting.items():
                 draft.add(slot, boxes)
             self._add_clauses(draft.finish())
+            self._journal.note(setattr, self, "_waiting", self._waiting)
             self._waiting = {}
 
     def load(self, ids: list[SubscriptionId], table: pa.Table, schema: Schema | None) -> None:
         """Keep the rows of a compiled table, under ids that are new."""
         clauses = read(table, schema, self._dimensions)
         slots = self.records.add_table(ids, table, schema)
-        self._make_room()
-        self._alive.values[slots], self._home.values[slots] = 1, NOWHERE
+        self._arrive(slots)
         clauses.slot = slots[clauses.slot].astype(np.int32)
         self._add_clauses(clauses)
 
@@ -100,26 +106,42 @@ class Holdings:
         slots = self.records.slots_of(ids)
         if not slots:
             return
-        self.records.forget(slots)
-        if not len(self.records):
+        if len(slots) == len(self.records):
+            self._journal.note(self.__dict__.update, dict(self.__dict__))
             self._start_anew()
             return
+        self.records.forget(slots)
         at = np.array(slots, np.int64)
         homes = self._home.values[at]
-        self._alive.values[at] = 0
-        for slot in at[homes == NOWHERE].tolist():
-            self._waiting.pop(slot, None)
-            self.records.release([slot])
+        self._set_alive(at, 0)
+        homeless = at[homes == NOWHERE].tolist()
+        waiting = {slot: self._waiting[slot] for slot in homeless if slot in self._waiting}
+        self._journal.note(self._waiting.update, waiting)
+        for slot in waiting:
+            del self._waiting[slot]
+        self.records.release(homeless)
         for number, count in zip(*np.unique(homes[homes != NOWHERE], return_counts=True), strict=True):
             segment = self._segments[int(number)]
+            self._journal.note(setattr, segment, "dead", segment.dead)
             segment.dead += int(count)
             if 2 * segment.dead > segment.constraints and segment.can_be_made_anew:
                 self._settle([int(number)])
 
-    def _make_room(self) -> None:
-        slots = len(self.records.ids)
-        self._alive.grow_to(slots)
-        self._home.grow_to(slots)
+    def _arrive(self, slots: Places) -> None:
+        """Slots come into use."""
+        count = len(self.records.ids)
+        self._alive.grow_to(count)
+        self._home.grow_to(count)
+        self._set_alive(slots, 1)
+        self._set_home(slots, NOWHERE)
+
+    def _set_alive(self, slots: Places, alive: int) -> None:
+        self._journal.note_values(self._alive, slots)
+        self._alive.values[slots] = alive
+
+    def _set_home(self, slots: Places, home: int) -> None:
+        self._journal.note_values(self._home, slots)
+        self._home.values[slots] = home
 
     def _add_clauses(self, clauses: Clauses) -> None:
         """Make a segment of new clauses; several, if one might not hold them all."""
@@ -155,19 +177,25 @@ class Holdings:
                 clauses = clauses.only(living)
             constraints += segment.constraints - segment.dead
             parts.append(clauses)
+        staying = {number: segment for number, segment in self._segments.items() if number not in numbers}
         if constraints:
             clauses = joined(parts)
-            made = Segment(clauses, self._dimensions, constraints, self._smallest_tree)
             # Numbers are used again, lest they run out: there are few segments at any time.
             number = next(each for each in numbers_from(0) if each not in self._segments)
-            self._segments[number] = made
-            self._home.values[clauses.slot] = number
-        for number in numbers:
-            del self._segments[number]
+            staying[number] = Segment(clauses, self._dimensions, constraints, self._smallest_tree)
+            self._set_home(clauses.slot, number)
+        self._journal.note(setattr, self, "_segments", self._segments)
+        self._segments = staying
         for slots in dead:
             self.records.release(slots.tolist())
 
     # ------------------------------------------------------------ matching
+
+    def attributes(self) -> set[str]:
+        """Those that are constrained, or were not long ago."""
+        return {name for boxes in self._waiting.values() for box in boxes.boxes for name in box}.union(
+            self._dimensions.of_attribute
+        )
 
     def match(
         self, asked: Sequence[Boxes], decides: bool, matches: Matches, moment: datetime | None
@@ -179,7 +207,7 @@ class Holdings:
         pairs: list[Pair] = []
         if not len(self.records):
             return pairs
-        now = microseconds(moment_of(moment)) if self.records.ending else None
+        now = microseconds(moment_of(moment)) if self.records.bounded else None
         for first in range(0, len(asked), PORTION):
             portion = list(enumerate(asked[first : first + PORTION], first))
             found = self._indexed(portion, decides, matches, now)
@@ -191,11 +219,11 @@ class Holdings:
 
     def _newest(self, asked: Portion, matches: Matches, now: int | None) -> list[Pair]:
         """What of those that wait matches."""
-        ids, ends = self.records.ids, self.records.ends.values
+        ids, begins, ends = self.records.ids, self.records.begins.values, self.records.ends.values
         return [
             (place, ids[slot])
             for slot, held in self._waiting.items()
-            if now is None or ends[slot] > now
+            if now is None or begins[slot] <= now < ends[slot]
             for place, boxes in asked
             if matches(boxes, held)
         ]
@@ -219,7 +247,7 @@ class Holdings:
             columns = columns[:, np.argsort(columns[0], kind="stable")]
         self._room = max(self._room, min(columns.shape[1], MOST_ROOM))
         if now is not None:
-            columns = columns[:, self.records.ends.values[columns[1]] > now]
+            columns = columns[:, self.records.holding(columns[1], now)]
         if flags & SEVERAL:
             columns = _distinct(columns)
         if flags & UNSURE:

@@ -1,4 +1,4 @@
-"""What is known of each constraint besides its clauses: its id, its end, and what it was made from.
+"""What is known of each constraint besides its clauses: its id, when it holds, and what it was made from.
 
 Inside, a constraint is a **slot**, a small integer. Constraints that came singly are kept as they came; of those
 that came in a table, the table is kept, and a row becomes a `Held` again only when somebody asks.
@@ -7,14 +7,13 @@ that came in a table, the table is kept, and a row becomes a `Held` again only w
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from harken.errors import DuplicateSubscriptionError, UnknownSubscriptionError
 from harken.language import to_text
 from harken.matching.growing import GrowingArray
 from harken.model import capacity
@@ -22,7 +21,8 @@ from harken.model.schema import Schema
 from harken.model.subscriptions import SubscriptionId
 from harken.normal.decompiled import expressions_of
 from harken.normal.operators import EPOCH, microseconds
-from harken.symmetric.contract import Held
+from harken.symmetric.contract import Held, Side, check_kind, duplicate, unknown
+from harken.symmetric.guarding import Journal
 from harken.symmetric.semantics import Boxes, boxes_of
 
 Slots = npt.NDArray[np.int64]
@@ -30,8 +30,11 @@ Slots = npt.NDArray[np.int64]
 ALWAYS = 2**63 - 1
 """In place of the microsecond at which something ends: it does not."""
 
+EVER = -(2**63)
+"""In place of the microsecond at which something begins: it always did."""
 
-@dataclass(slots=True)
+
+@dataclass(frozen=True, slots=True)
 class _Batch:
     """A table that was loaded, or what is left of it."""
 
@@ -43,14 +46,19 @@ class _Batch:
 class Records:
     """Ids, slots and origins of the constraints of one side. Threads may look while none changes."""
 
-    def __init__(self) -> None:
+    def __init__(self, side: Side, journal: Journal) -> None:
+        self._side: Side = side
+        self._journal = journal
         self.slot_of: dict[SubscriptionId, int] = {}
         self.ids: list[SubscriptionId] = []
         """By slot; what stands at slots that are not in use means nothing."""
         self.ends = GrowingArray(np.int64, fill=ALWAYS)
         """By slot: the first microsecond at which it holds no more."""
-        self.ending = 0
-        """How many constraints have an end."""
+        self.begins = GrowingArray(np.int64, fill=EVER)
+        """By slot: the first microsecond at which it holds."""
+        self.bounded = 0
+        """How many constraints have an end, or a beginning."""
+        self._first_id: SubscriptionId | None = None
         self._held: dict[int, Held] = {}
         self._batches: dict[int, _Batch] = {}
         self._batch = GrowingArray(np.int32)
@@ -73,8 +81,12 @@ class Records:
         seen: set[SubscriptionId] = set()
         for id in ids:
             if id in self.slot_of or id in seen:
-                raise DuplicateSubscriptionError(id)
+                raise duplicate(self._side, id)
             seen.add(id)
+
+    def check_kind(self, ids: Iterable[SubscriptionId]) -> None:
+        """SubscriptionError if ids are not of the kind of those there are."""
+        check_kind(self._side, self._first_id, ids)
 
     def slots_of(self, ids: Iterable[SubscriptionId]) -> list[int]:
         """The slots of ids, each once; UnknownSubscriptionError if one is not there."""
@@ -82,44 +94,59 @@ class Records:
         for id in ids:
             slot = self.slot_of.get(id)
             if slot is None:
-                raise UnknownSubscriptionError(id)
+                raise unknown(self._side, id)
             slots[slot] = None
         return list(slots)
 
     def add(self, held: Held) -> int:
         """Keep one constraint under a new id; its slot."""
         (slot,) = self._admit([held.id])
+        self._journal.note(self._held.pop, slot, None)
         self._held[slot] = held
-        if held.valid_until is not None:
-            self.ends.values[slot] = microseconds(held.valid_until)
-            self.ending += 1
+        if held.valid_from is not None or held.valid_until is not None:
+            ends = ALWAYS if held.valid_until is None else microseconds(held.valid_until)
+            begins = EVER if held.valid_from is None else microseconds(held.valid_from)
+            self._bound(np.array([slot]), np.array([begins]), np.array([ends]))
         return slot
 
     def add_table(self, ids: list[SubscriptionId], table: pa.Table, schema: Schema | None) -> Slots:
         """Keep the rows of a compiled table under new ids; their slots."""
         slots = np.array(self._admit(ids), np.int64)
+        self._journal.note(self._batches.pop, self._next_batch, None)
         self._batches[self._next_batch] = _Batch(table.select(["clauses"]), schema, len(ids))
+        # Of slots that are not in use, these mean nothing.
         self._batch.values[slots], self._row.values[slots] = self._next_batch, np.arange(len(ids))
         self._next_batch += 1
+        begins = table.column("valid_from").cast(pa.int64()).fill_null(EVER).to_numpy()
         ends = table.column("valid_until").cast(pa.int64()).fill_null(ALWAYS).to_numpy()
-        self.ends.values[slots] = ends
-        self.ending += int((ends != ALWAYS).sum())
+        self._bound(slots, begins, ends)
         return slots
 
     def forget(self, slots: list[int]) -> None:
         """Ids and origins of constraints. The slots are in use until they are released."""
-        for slot in slots:
-            del self.slot_of[self.ids[slot]]
+        ids = [self.ids[slot] for slot in slots]
+        self._journal.note(self._remember, slots, ids)
+        for slot, id in zip(slots, ids, strict=True):
+            del self.slot_of[id]
             self.ids[slot] = ""
         at = np.array(slots, np.int64)
-        self.ending -= int((self.ends.values[at] != ALWAYS).sum())
-        self.ends.values[at] = ALWAYS
-        loaded = [slot for slot in slots if self._held.pop(slot, None) is None]
+        self._bound(at, np.full(len(at), EVER), np.full(len(at), ALWAYS))
+        held = {slot: self._held[slot] for slot in slots if slot in self._held}
+        self._journal.note(self._held.update, held)
+        for slot in held:
+            del self._held[slot]
+        loaded = [slot for slot in slots if slot not in held]
         if loaded:
             self._forget_rows(np.array(loaded, np.int64))
 
+    def holding(self, slots: Slots, now: int) -> npt.NDArray[np.bool_]:
+        """Which slots hold at a microsecond."""
+        held: npt.NDArray[np.bool_] = (self.begins.values[slots] <= now) & (self.ends.values[slots] > now)
+        return held
+
     def release(self, slots: Iterable[int]) -> None:
         """Let slots be used again, of which nothing is left."""
+        self._journal.note(_shorten, self._free, len(self._free))
         self._free.extend(slots)
 
     def held_at(self, slot: int) -> Held:
@@ -129,9 +156,14 @@ class Records:
             return held
         batch, row = self._batches[int(self._batch.values[slot])], int(self._row.values[slot])
         (expression,) = expressions_of(batch.table.slice(row, 1))
-        end = int(self.ends.values[slot])
-        until = None if end == ALWAYS else EPOCH + timedelta(microseconds=end)
-        return Held(self.ids[slot], boxes_of(expression, batch.schema), to_text(expression), until)
+        begins, ends = int(self.begins.values[slot]), int(self.ends.values[slot])
+        return Held(
+            self.ids[slot],
+            boxes_of(expression, batch.schema),
+            to_text(expression),
+            None if ends == ALWAYS else _moment(ends),
+            None if begins == EVER else _moment(begins),
+        )
 
     def boxes_at(self, slot: int) -> Boxes:
         """The boxes of what is kept at a slot."""
@@ -139,28 +171,73 @@ class Records:
 
     def _admit(self, ids: list[SubscriptionId]) -> list[int]:
         """Slots for new ids, used ones first."""
+        if self._first_id is None and ids:
+            self._journal.note(setattr, self, "_first_id", None)
+            self._first_id = ids[0]
         reused = min(len(ids), len(self._free))
-        slots = self._free[len(self._free) - reused :]
-        del self._free[len(self._free) - reused :]
+        staying = len(self._free) - reused
+        slots = self._free[staying:]
+        self._journal.note(self._dismiss, ids, len(self.ids), staying, list(slots))
+        del self._free[staying:]
         for slot, id in zip(slots, ids, strict=False):
             self.ids[slot] = id
         slots += range(len(self.ids), len(self.ids) + len(ids) - reused)
         self.ids += ids[reused:]
-        self.slot_of.update(zip(ids, slots, strict=True))
-        for array in (self.ends, self._batch, self._row):
+        for array in (self.begins, self.ends, self._batch, self._row):
             array.grow_to(len(self.ids))
+        self.slot_of.update(zip(ids, slots, strict=True))
         return slots
+
+    def _bound(self, slots: Slots, begins: Slots, ends: Slots) -> None:
+        """Say when slots hold."""
+        before = self.begins.values[slots], self.ends.values[slots]
+        self._journal.note(self._set_bounds, slots, *before, self.bounded)
+        changed = [int(((first != EVER) | (last != ALWAYS)).sum()) for first, last in (before, (begins, ends))]
+        self._set_bounds(slots, begins, ends, self.bounded - changed[0] + changed[1])
+
+    def _set_bounds(self, slots: Slots, begins: Slots, ends: Slots, bounded: int) -> None:
+        self.begins.values[slots], self.ends.values[slots] = begins, ends
+        self.bounded = bounded
 
     def _forget_rows(self, slots: Slots) -> None:
         """Rows of tables; a table of which less than half is left becomes smaller."""
         numbers, counts = np.unique(self._batch.values[slots], return_counts=True)
+        self._journal.note_values(self._batch, slots)
         self._batch.values[slots] = -1
         for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
             batch = self._batches[number]
-            batch.left -= count
-            if not batch.left:
+            self._journal.note(self._batches.__setitem__, number, batch)
+            left = batch.left - count
+            if not left:
                 del self._batches[number]
-            elif 2 * batch.left < batch.table.num_rows:
+            elif 2 * left < batch.table.num_rows:
                 staying = np.flatnonzero(self._batch.values == number)
-                batch.table = batch.table.take(pa.array(self._row.values[staying]))
+                self._journal.note_values(self._row, staying)
+                table = batch.table.take(pa.array(self._row.values[staying]))
                 self._row.values[staying] = np.arange(len(staying))
+                self._batches[number] = replace(batch, table=table, left=left)
+            else:
+                self._batches[number] = replace(batch, left=left)
+
+    # ------------------------------------------------------------ taking back
+
+    def _remember(self, slots: list[int], ids: list[SubscriptionId]) -> None:
+        """Undo that ids were forgotten."""
+        for slot, id in zip(slots, ids, strict=True):
+            self.slot_of[id] = slot
+            self.ids[slot] = id
+
+    def _dismiss(self, ids: list[SubscriptionId], count: int, staying: int, reused: list[int]) -> None:
+        """Undo that ids were admitted."""
+        for id in ids:
+            self.slot_of.pop(id, None)
+        del self.ids[count:]
+        self._free[staying:] = reused
+
+
+def _shorten(array: list[int], length: int) -> None:
+    del array[length:]
+
+
+def _moment(count: int) -> datetime:
+    return EPOCH + timedelta(microseconds=count)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from datetime import datetime
-from itertools import count, islice
+from itertools import count
 
 import pyarrow as pa
 
+from harken.errors import ClosedError
 from harken.model.schema import Schema
 from harken.model.subscriptions import SubscriptionId, moment_of
 from harken.normal.compiled import conform
-from harken.symmetric.contract import OTHER, Held, Notice, Pair, Side
+from harken.symmetric.arguments import natural
+from harken.symmetric.contract import OTHER, Held, Notice, Pair, Side, arriving
+from harken.symmetric.guarding import Guard, Journal, Result
 from harken.symmetric.memory.holdings import Holdings, Matches
+from harken.symmetric.outbox import Outbox
 from harken.symmetric.semantics import Boxes, Covers, matches
 
 _DIRECTIONS: dict[tuple[Side, Covers], tuple[bool, Matches]] = {
@@ -29,8 +34,9 @@ class MemoryStore:
     """Holds constraints in memory, each side indexed.
 
     A match costs a few microseconds, and more only for what comes near; a change costs some ten microseconds on
-    average, though one in many takes longer, because segments are joined. Any number of threads may match and look
-    at the same time, as long as none changes anything.
+    average, though one in many takes longer, because segments are joined. Calls come from any thread: those that
+    look run at the same time, and one that changes something waits for them and keeps others waiting. A call that
+    fails or is interrupted has changed nothing.
 
     `waiting` is how many constraints are compared one by one before they are indexed; `growth` how many times as
     large as what is new a segment may be to be joined with it; `smallest_tree` how many clauses have to have the
@@ -38,11 +44,35 @@ class MemoryStore:
     """
 
     def __init__(self, *, waiting: int = 32, growth: int = 4, smallest_tree: int = 64) -> None:
-        self._sides: dict[Side, Holdings] = {
-            side: Holdings(waiting=waiting, growth=growth, smallest_tree=smallest_tree) for side in OTHER
-        }
-        self._notices: dict[int, Notice] = {}
+        self.journal = Journal()
+        sizes = {"waiting": waiting, "growth": growth, "smallest_tree": smallest_tree}
+        checked = {name: natural(name, size) for name, size in sizes.items()}
+        self._sides: dict[Side, Holdings] = {side: Holdings(side, self.journal, **checked) for side in OTHER}
+        self._guard = Guard()
+        self._notices = Outbox[Notice](self.journal)
         self._numbers = count(1)
+        self._is_joined = False
+
+    def together(self, work: Callable[[MemoryStore], Result]) -> Result:
+        """Do several calls, and other work that notes in the journal, as one change.
+
+        The work is given a store whose calls are part of it.
+        """
+        joined = copy(self)
+        joined._is_joined = True
+        return self._change(lambda: work(joined))
+
+    def look(self, work: Callable[[], Result]) -> Result:
+        """Do some work that changes nothing, while nothing changes."""
+        if self._is_joined:
+            return work()
+        while True:
+            with self._guard.looking():
+                if not self.journal.is_pending:
+                    return work()
+            self._guard.alone(self.journal.take_back)  # an interrupt has left it to us
+
+    # ---------------------------------------------------------------- changing
 
     def put(
         self,
@@ -56,14 +86,21 @@ class MemoryStore:
     ) -> list[Pair]:
         """Keep constraints, and say what each matches on the other side; with `notify`, note it too."""
         moment = moment_of(at)
-        if not replace:
-            self._sides[side].records.check_new([each.id for each in several])
-        self._sides[side].records.check_room(len(several))
-        pairs = self.match(OTHER[side], [each.boxes for each in several], covers, at=moment)
-        self._sides[side].put({each.id: each for each in several}.values())
-        if notify:
-            self._notify(side, several, pairs, moment)
-        return pairs
+        ids = [each.id for each in several]
+
+        def work() -> list[Pair]:
+            own = self._side(side)
+            own.records.check_kind(ids)
+            if not replace:
+                own.records.check_new(ids)
+            own.records.check_room(len(several))
+            pairs = self._match(OTHER[side], arriving(several, moment), covers, moment)
+            own.put({each.id: each for each in several}.values())
+            if notify:
+                self._notify(side, several, pairs, moment)
+            return pairs
+
+        return self._change(work)
 
     def load(self, side: Side, table: pa.Table, schema: Schema | None) -> None:
         """Keep many constraints, given in the compiled form, without matching. A million takes a few seconds.
@@ -72,50 +109,118 @@ class MemoryStore:
         """
         table = conform(table)
         ids = table.column("id").to_pylist()
-        self._sides[side].records.check_new(ids)
-        self._sides[side].records.check_room(len(ids))
-        self._sides[side].load(ids, table, schema)
+
+        def work() -> None:
+            own = self._side(side)
+            own.records.check_kind(ids[:1])  # a column is of one kind
+            own.records.check_new(ids)
+            own.records.check_room(len(ids))
+            own.load(ids, table, schema)
+
+        self._change(work)
 
     def remove(self, side: Side, ids: Iterable[SubscriptionId]) -> None:
         """Forget constraints."""
-        self._sides[side].remove(ids)
+        going = list(ids)
+        self._change(lambda: self._side(side).remove(going))
+
+    # ---------------------------------------------------------------- looking
 
     def match(
         self, side: Side, asked: Sequence[Boxes], covers: Covers, *, at: datetime | None = None
     ) -> list[Pair]:
         """What is held on this side and matches constraints of the other side, which are not kept."""
-        decides, judge = _DIRECTIONS[side, covers]
-        return self._sides[side].match(asked, decides, judge, None if at is None else moment_of(at))
+        moment = None if at is None else moment_of(at)
+        return self.look(lambda: self._match(side, asked, covers, moment))
+
+    def matched(
+        self, side: Side, asked: Boxes, covers: Covers, *, at: datetime | None = None
+    ) -> dict[SubscriptionId, Boxes]:
+        """What matches one constraint, with its boxes."""
+        moment = None if at is None else moment_of(at)
+
+        def work() -> dict[SubscriptionId, Boxes]:
+            records = self._side(side).records
+            found = self._match(side, [asked], covers, moment)
+            return {id: records.boxes_at(records.slot_of[id]) for _, id in found}
+
+        return self.look(work)
+
+    def attributes(self, side: Side) -> set[str]:
+        """The attributes that constraints are about, or were not long ago."""
+        return self.look(lambda: self._side(side).attributes())
 
     def get(self, side: Side, id: SubscriptionId) -> Held | None:
         """What is kept under an id. What came in a table is put together anew, which takes a moment."""
-        records = self._sides[side].records
-        slot = records.slot_of.get(id)
-        return None if slot is None else records.held_at(slot)
+
+        def work() -> Held | None:
+            records = self._side(side).records
+            slot = records.slot_of.get(id)
+            return None if slot is None else records.held_at(slot)
+
+        return self.look(work)
 
     def ids(self, side: Side) -> list[SubscriptionId]:
         """All ids of one side."""
-        return list(self._sides[side].records.slot_of)
+        return self.look(lambda: list(self._side(side).records.slot_of))
 
     def count(self, side: Side) -> int:
         """How many constraints one side has."""
-        return len(self._sides[side].records)
+        return self.look(lambda: len(self._side(side).records))
+
+    # ---------------------------------------------------------------- notices
 
     def notices(self, limit: int) -> list[Notice]:
         """The oldest notices that nobody has settled, by number."""
-        return list(islice(self._notices.values(), limit))
+        return self.look(lambda: self._outbox().waiting(limit))
+
+    def claim(self, limit: int, until: datetime, *, at: datetime | None = None) -> list[Notice]:
+        """The oldest notices that nobody has a claim on, and claim them."""
+        moment = moment_of(at)
+        return self._change(lambda: self._outbox().claim(limit, until, moment))
+
+    def release(self, numbers: Iterable[int], until: datetime) -> None:
+        """Give notices back that are still claimed until then."""
+        given = list(numbers)
+        self._change(lambda: self._outbox().release(given, until))
 
     def settle(self, numbers: Iterable[int]) -> None:
         """Forget notices that were delivered."""
-        for number in numbers:
-            self._notices.pop(number, None)
+        given = list(numbers)
+        self._change(lambda: self._outbox().settle(given))
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """Let everything go. All other calls afterwards raise ClosedError."""
+        self._guard.alone(self._sides.clear)
+
+    # ---------------------------------------------------------------- inside
+
+    def _change(self, work: Callable[[], Result]) -> Result:
+        if self._is_joined:
+            return work()
+        return self._guard.alone(lambda: self.journal.run(work))
+
+    def _side(self, side: Side) -> Holdings:
+        self.check_open()
+        return self._sides[side]
+
+    def _outbox(self) -> Outbox[Notice]:
+        self.check_open()
+        return self._notices
+
+    def check_open(self) -> None:
+        """ClosedError if it was closed."""
+        if not self._sides:
+            raise ClosedError("use the store in memory")
+
+    def _match(self, side: Side, asked: Sequence[Boxes], covers: Covers, moment: datetime | None) -> list[Pair]:
+        decides, judge = _DIRECTIONS[side, covers]
+        return self._side(side).match(asked, decides, judge, moment)
 
     def _notify(self, side: Side, several: Sequence[Held], pairs: list[Pair], moment: datetime) -> None:
+        coming = []
         for place, id in pairs:
             known = several[place].id
             publication, subscription = (known, id) if side == "publications" else (id, known)
-            number = next(self._numbers)
-            self._notices[number] = Notice(number, publication, subscription, moment)
+            coming.append(Notice(next(self._numbers), publication, subscription, moment))
+        self._notices.add(coming)

@@ -1,0 +1,73 @@
+"""A classical engine beside a store in memory: it finds quickest what matches events that come as columns.
+
+The two change together or not at all. If a change of both fails halfway, the engine is given up, and made anew
+from the store when it is next asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from harken.engine import Engine
+from harken.language import parse
+from harken.model.limits import Limits
+from harken.model.schema import Schema
+from harken.model.subscriptions import Subscription, Validity
+from harken.symmetric.contract import Store
+from harken.symmetric.guarding import Result
+
+if TYPE_CHECKING:
+    from harken.symmetric.memory import MemoryStore
+
+
+class EngineBeside:
+    """Follows the subscriptions of a store. As safe with threads and interrupts as the store is."""
+
+    def __init__(self, store: MemoryStore, schema: Schema | None, limits: Limits) -> None:
+        self._store = store
+        self._schema = schema
+        self._limits = limits
+        self._engine: Engine | None = self._new()
+
+    def together(self, change: Callable[[Store], Result], follow: Callable[[Engine], object]) -> Result:
+        """Change the store, and the engine likewise."""
+
+        def work(store: MemoryStore) -> Result:
+            result = change(store)
+            if self._engine is not None:
+                store.journal.note(self._give_up)
+                follow(self._engine)
+            return result
+
+        return self._store.together(work)
+
+    def match_batch(self, events: pa.Table, at: datetime | None) -> pa.Table:
+        """All matches of events that come as columns."""
+
+        def ask() -> pa.Table | None:
+            self._store.check_open()
+            return None if self._engine is None else self._engine.match_batch(events, at=at)
+
+        while (found := self._store.look(ask)) is None:
+            self._store.together(self._make_anew)
+        return found
+
+    def _new(self) -> Engine:
+        return Engine("dynamic", self._schema, limits=self._limits)
+
+    def _give_up(self) -> None:
+        self._engine = None
+
+    def _make_anew(self, store: MemoryStore) -> None:
+        engine = self._new()
+        held = (store.get("subscriptions", id) for id in store.ids("subscriptions"))
+        engine.subscribe_many(
+            Subscription(each.id, parse(each.text), validity=Validity(each.valid_from, each.valid_until))
+            for each in held
+            if each is not None
+        )
+        self._engine = engine

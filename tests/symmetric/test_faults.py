@@ -1,0 +1,116 @@
+"""Changes that fail or are interrupted anywhere: all of a change, or nothing of it.
+
+`harken bench symmetric-faults --scale full` stops them at every line; here it is every so many.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pyarrow as pa
+import pytest
+
+from harken import SymmetricEngine
+from harken.bench.experiments.symmetric_faults import (
+    AUCTION_CASES,
+    ENGINE_CASES,
+    in_memory,
+    on_database,
+    stop_everywhere,
+)
+from harken.bench.interrupting import FAULTS, Tripwire, count_lines
+from harken.errors import SubscriptionError
+from harken.symmetric.guarding import Journal
+
+IN_MEMORY = {place.name: place for place in in_memory()}
+TRIED = [(place, case) for place in IN_MEMORY.values() for case in place.cases]
+
+
+@pytest.mark.parametrize(("place", "case"), TRIED, ids=lambda each: each.name)
+def test_a_change_in_memory_that_is_stopped_is_made_entirely_or_not_at_all(place, case):
+    first = 1 + TRIED.index((place, case)) % 31
+    assert stop_everywhere(place, case, stride=31, first=first) > 1
+
+
+@pytest.mark.parametrize("name", [case.name for case in ENGINE_CASES + AUCTION_CASES])
+def test_a_change_on_sqlite_that_is_stopped_is_made_entirely_or_not_at_all(name, tmp_path):
+    places = on_database("SQLite", {"url": f"sqlite:///{tmp_path}/faults.db"})
+    place, case = next((place, case) for place in places for case in place.cases if case.name == name)
+    assert stop_everywhere(place, case, stride=301, first=61) > 0
+
+
+@pytest.mark.parametrize("name", ["subscribe", "publish, replacing", "cycle"])
+def test_a_change_on_postgresql_that_is_stopped_is_made_entirely_or_not_at_all(name, postgres):
+    places = on_database("PostgreSQL", {"url": postgres, "schema_name": f"faults_{name[:3]}"})
+    place, case = next((place, case) for place in places for case in place.cases if case.name == name)
+    assert stop_everywhere(place, case, stride=601, first=301) > 0
+
+
+def test_a_second_kind_of_id_is_refused_and_not_kept_beside_an_engine():
+    market = SymmetricEngine(covers="subscription")
+    market.subscribe("one", "x > 0")
+    with pytest.raises(SubscriptionError):
+        market.subscribe(2, "x > 0")
+    with pytest.raises(SubscriptionError):
+        market.subscribe_many([(2, "x > 0")])
+    assert len(market) == 1
+    assert market.match({"x": 1}) == ["one"]
+    assert market.match_batch(pa.table({"x": [1]})).to_pylist() == [{"publication": 0, "subscription": "one"}]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_is_interrupted_while_it_is_taken_back_is_taken_back_by_the_next(fault):
+    """An interrupt in the middle of recovering from another."""
+    kept = {"a": 1}
+    journal = Journal()
+
+    def change() -> None:
+        for at in range(5):
+            journal.note(kept.pop, f"new-{at}", None)
+            kept[f"new-{at}"] = at
+        raise LookupError("in the end")
+
+    def run() -> None:
+        with suppress(LookupError):
+            journal.run(change)
+
+    lines = count_lines(run, ("symmetric/guarding.py",))
+    assert kept == {"a": 1}
+    for at in range(1, lines + 1):
+        Tripwire(("symmetric/guarding.py",), at, fault).run(run)
+        journal.take_back()
+        assert kept == {"a": 1}
+
+
+def test_reading_takes_back_what_an_interrupt_left(monkeypatch):
+    market = SymmetricEngine()
+    market.subscribe("one", "x > 0")
+
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Journal, "take_back", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            market.subscribe("two", "x > 0")
+    with monkeypatch.context() as patched:
+        patched.setattr("harken.symmetric.memory.store.MemoryStore._notify", interrupted)
+        patched.setattr(Journal, "run", lambda self, work: work())
+        with pytest.raises(TypeError):
+            market.publish("offer", "x = 1", notify=True)
+    assert market._store.journal.is_pending, "half a change is there"
+    assert market.match("x = 1") == ["one"]
+    assert market._store.ids("publications") == []
+
+
+def test_a_tripwire_counts_and_stops():
+    def call() -> None:
+        SymmetricEngine().subscribe("one", "x > 0")
+
+    lines = count_lines(call, ("symmetric",))
+    assert lines > 50
+    wire = Tripwire(("symmetric",), lines, KeyboardInterrupt)
+    wire.run(call)
+    assert wire.lines >= lines
+    with pytest.raises(ZeroDivisionError):
+        Tripwire(("symmetric",), 1, RuntimeError).run(lambda: 1 / 0)

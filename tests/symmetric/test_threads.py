@@ -1,0 +1,140 @@
+"""Threads: any call at any time, and a match sees all of a change or nothing of it."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pyarrow as pa
+import pytest
+
+from harken import Auction, SymmetricEngine
+from harken.symmetric.guarding import Guard
+
+STABLE = [(f"stable-{at}", f"x BETWEEN {at} AND {at + 40}") for at in range(60)]
+EXPECTED = {f"stable-{at}" for at in range(10, 51)}
+TABLE = pa.table({"x": [50]})
+
+
+@pytest.fixture(autouse=True)
+def eager_switches() -> Iterator[None]:
+    """Threads take turns as often as can be."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(before)
+
+
+@contextmanager
+def meanwhile(work: Callable[[int], object], threads: int = 2) -> Iterator[None]:
+    """Have threads do something again and again; what they raise is raised in the end."""
+    over = threading.Event()
+
+    def repeat(number: int) -> None:
+        turn = number
+        while not over.is_set():
+            work(turn)
+            turn += threads
+
+    with ThreadPoolExecutor(threads) as pool:
+        running = [pool.submit(repeat, number) for number in range(threads)]
+        try:
+            yield
+        finally:
+            over.set()
+        for each in running:
+            each.result()
+
+
+@pytest.mark.parametrize("covers", ["publication", "subscription"])
+def test_matches_see_all_of_a_change_or_nothing(covers):
+    market = SymmetricEngine(covers=covers, waiting=4, growth=2, smallest_tree=2)
+    market.subscribe_many(STABLE)
+
+    def change(turn: int) -> None:
+        pair = [f"pair-{turn}-{at}" for at in range(2)]
+        market.subscribe_many([(id, "x = 50") for id in pair])
+        market.unsubscribe_many(pair)
+        market.subscribe(f"single-{turn}", "x = 50", replace=True)
+        market.unsubscribe(f"single-{turn}")
+
+    with meanwhile(change):
+        for _ in range(25):
+            found = [market.match("x = 50"), market.match({"x": 50}), market.match("x = 50", order_by="x")]
+            found += [market.match_batch(each).column("subscription").to_pylist() for each in (["x = 50"], TABLE)]
+            for each in found:
+                ids = set(each)
+                assert ids >= EXPECTED
+                assert len(ids) == len(each)
+                halves = [id for id in ids if id.startswith("pair")]
+                assert sorted(halves) == sorted({id[:-1] + end for id in halves for end in "01"})
+    assert len(market) == len(STABLE)
+
+
+def test_publishers_and_subscribers_find_each_other_once(engine_of):
+    market = engine_of()
+
+    def meet(number: int) -> list[tuple[int, int]]:
+        met = [(number, int(id)) for id in market.publish(number, "x = 1", notify=True)]
+        return met + [(int(id), number) for id in market.subscribe(number, "x = 1", notify=True)]
+
+    with ThreadPoolExecutor(4) as threads:
+        met = [pair for pairs in threads.map(meet, range(12)) for pair in pairs]
+    assert sorted(met) == [(publication, subscription) for publication in range(12) for subscription in range(12)]
+    told: list[tuple[int, int]] = []
+    market.deliver(lambda notice: told.append((notice.publication, notice.subscription)))
+    assert sorted(told) == sorted(met)
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_an_auction_is_shared_by_threads(kind, tmp_path):
+    with Auction(None if kind == "memory" else f"sqlite:///{tmp_path}/auction.db") as auction:
+        auction.offer("seller", "pencils", "price >= 1")
+
+        def bid(turn: int) -> None:
+            auction.bid(f"bid-{turn}", "pencils", f"price <= {2 + turn % 7}")
+            auction.cycle()
+            auction.withdraw("bid", f"bid-{turn}")
+
+        with meanwhile(bid):
+            for at in range(10):
+                auction.offer(f"seller-{at}", "pencils", "price >= 1")
+                auction.cycle()
+                auction.best("seller")
+        assert set(auction.close("pencils").values()) == {None}
+
+
+def test_who_changes_is_alone_and_not_kept_waiting_for_ever():
+    guard = Guard()
+    inside: list[str] = []
+    seen: list[int] = []
+
+    def look(_: int) -> None:
+        with guard.looking():
+            assert not inside
+
+    def change() -> None:
+        inside.append("here")
+        seen.append(len(inside))
+        inside.clear()
+
+    with meanwhile(look, 3):
+        for _ in range(300):
+            guard.alone(change)
+    assert seen == [1] * 300
+
+
+def test_a_ranked_match_never_fails_because_a_match_goes(engine_of):
+    market = engine_of()
+    market.subscribe_many(STABLE[:20])
+
+    def change(turn: int) -> None:
+        market.subscribe(f"passing-{turn}", "x < 90")
+        market.unsubscribe(f"passing-{turn}")
+
+    with meanwhile(change, 1):
+        for _ in range(15):
+            market.match("x >= 0", order_by="x desc", limit=3)
