@@ -70,7 +70,7 @@ class Environment:
             env=plain | more,
             capture_output=True,
             encoding="utf-8",
-            timeout=600,
+            timeout=1800,
             check=False,
         )
         assert done.returncode == 0, f"{command}:\n{done.stdout}\n{done.stderr}"
