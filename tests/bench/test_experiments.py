@@ -24,7 +24,12 @@ PLOTTED = {name for name in experiments() if name.startswith("fabret")} | {
 FOUND = {
     "damage": {"mutations", "refused", "worked"},
     "compile": {"one shape", "all distinct", "one shape / all distinct"},
-    "exits": {"ended well: CSV", "ended well: a bad row of CSV", "ended well: CSV, reader gone", "ended well: check"},
+    "exits": {
+        "ended well: CSV",
+        "ended well: a bad row of CSV",
+        "ended well: CSV, reader gone",
+        "ended well: check",
+    },
     "fabret-fig3a": {
         "dynamic alone, 50,000 subscriptions",
         "clusters visited, 50,000 subscriptions",

@@ -85,7 +85,7 @@ def test_an_error_ends_the_run_though_more_input_may_come(subscriptions: Path, t
     """A reader of its own thread would wait for that input while the interpreter ends."""
     fifo = tmp_path / name
     os.mkfifo(fifo)
-    bad = b'price,price\n1,2\n' if name.endswith("csv") else b"broken\n"
+    bad = b"price,price\n1,2\n" if name.endswith("csv") else b"broken\n"
     with running("match", "-s", subscriptions, "-e", fifo) as process:
         with open(fifo, "wb", buffering=0) as file:
             file.write(bad)

@@ -17,7 +17,7 @@ from harken.files import arrays, read_events, read_subscriptions
 from harken.files.blocks import Blocks
 from harken.files.records import read_records
 
-EVENTS = [{"id": 1, "name": "Zoë, \"the\" first", "price": 1.5}, {"id": 2, "name": "two\nlines", "price": 2.5}]
+EVENTS = [{"id": 1, "name": 'Zoë, "the" first', "price": 1.5}, {"id": 2, "name": "two\nlines", "price": 2.5}]
 LINES = "".join(f"{json.dumps(event)}\n" for event in EVENTS)
 CSV = 'id,name,price\r\n1,"Zoë, ""the"" first",1.5\r\n2,"two\nlines",2.5\r\n'
 
@@ -86,7 +86,11 @@ def test_subscriptions_are_read_from_the_same_kinds_of_files(tmp_path: Path) -> 
 
 
 def test_the_line_of_an_object_in_an_array_is_the_one_it_begins_on(tmp_path: Path) -> None:
-    text = '[\n  {"id": "a", "expression": "x = 1"},\n\n  {"id": "b",\n "expression": "x = 2"}, {"id": 3, "expression": "y"}]'
+    first, rest = (
+        '{"id": "a", "expression": "x = 1"}',
+        '{"id": "b",\n "expression": "x = 2"}, {"id": 3, "expression": "y"}',
+    )
+    text = f"[\n  {first},\n\n  {rest}]"
     file = read_subscriptions(written(tmp_path, "s.json", text))
     assert [file.line(row) for row in range(3)] == [2, 4, 5]
 
@@ -129,13 +133,17 @@ def test_values_of_an_array_that_are_no_objects_are_told_and_the_others_read(tmp
 
 
 def test_an_array_is_not_read_into_memory_as_a_whole(tmp_path: Path) -> None:
-    path = written(tmp_path, "e.json", "[" + ",\n".join(f'{{"n": {n}, "s": "{"é" * 500}"}}' for n in range(5_000)) + "]")
+    path = written(
+        tmp_path, "e.json", "[" + ",\n".join(f'{{"n": {n}, "s": "{"é" * 500}"}}' for n in range(5_000)) + "]"
+    )
     events = read_events(path, chunk=10)
     assert [event["n"] for event in next(events).events] == list(range(10))
     assert sum(len(chunk) for chunk in events) == 4_990
 
 
-def test_an_object_that_never_ends_is_not_read_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_object_that_never_ends_is_not_read_into_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(arrays, "MAX_VALUE", 1_000)
     with pytest.raises(InputFileError, match="line 1: not JSON: Unterminated string"):
         list(read_events(written(tmp_path, "e.json", '[{"a": "' + "x" * 5_000_000)))
@@ -160,7 +168,11 @@ def test_compressed_data_that_is_cut_or_changed_is_an_error_that_names_the_file(
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("e.csv", b"id;price\n1;2\n", "line 1: the only column is 'id;price', as if it were separated by semicolons"),
+        (
+            "e.csv",
+            b"id;price\n1;2\n",
+            "line 1: the only column is 'id;price', .*by semicolons",
+        ),
         ("e.csv", b"\nid\tprice\n1\t2\n", "line 2: the only column is .*tabs; columns are separated by commas"),
         ("e.csv", bytes(range(256)), "this is not text: it holds NUL bytes"),
         ("e.csv", "id,x\n1,2\n".encode("utf-16"), "not UTF-8 but UTF-16"),
@@ -178,7 +190,9 @@ def test_what_is_something_else_is_said_so(tmp_path: Path, name: str, content: b
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("last", [True, False])
-def test_csv_may_have_any_line_ends_blank_lines_and_a_byte_order_mark(tmp_path: Path, end: str, last: bool) -> None:
+def test_csv_may_have_any_line_ends_blank_lines_and_a_mark_at_its_start(
+    tmp_path: Path, end: str, last: bool
+) -> None:
     text = end.join(["\ufeffid,x", "1,a", "", '2,"b,c"', '3,"d\nd"', '4,5" wide']) + (end if last else "")
     assert [tuple(event.values()) for event in all_events(written(tmp_path, "e.csv", text))] == [
         (1, "a"),

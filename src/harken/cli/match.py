@@ -44,7 +44,7 @@ def match(
     subscriptions_format: SubscriptionsFormatOption = None,
     output: Annotated[
         str,
-        typer.Option("--output", "-o", metavar="FILE", help="csv, jsonl, ndjson or parquet; '-' prints JSON Lines."),
+        typer.Option("--output", "-o", metavar="FILE", help="csv, jsonl or parquet; '-' prints JSON Lines."),
     ] = "-",
     at: AtOption = None,
     on_error: Annotated[
@@ -72,9 +72,10 @@ def match(
     engine = Engine(algorithm, schema_of(schema))
     rejects = _Rejects() if on_error == "collect" else None
     _load(engine, subscriptions, subscriptions_format, rejects)
-    with write_matches(output) as writer, closing(
-        read_events(events, engine.schema, on_bad=rejects, format=events_format)
-    ) as chunks:
+    with (
+        write_matches(output) as writer,
+        closing(read_events(events, engine.schema, on_bad=rejects, format=events_format)) as chunks,
+    ):
         summary = _match_all(engine, chunks, writer, moment, rejects)
     refused = 0 if rejects is None else rejects.count
     note(f"{summary}, {refused:,} rejects; {len(engine):,} subscriptions, algorithm {engine.algorithm}")

@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -31,7 +32,7 @@ def pipeline(
     ],
     events: Annotated[
         str,
-        typer.Option("--events", "-e", metavar="PATH", help="csv, json or parquet: a file, folder or pattern."),
+        typer.Option("--events", "-e", metavar="PATH", help="csv, json, jsonl, ndjson or parquet, also .gz: a file, folder or pattern."),
     ],
     output: Annotated[
         str,
@@ -84,7 +85,7 @@ def pipeline(
 
     Writes a row for every match: the event, the subscription and the columns to keep. Only columns that some
     subscription asks about are read. CSV needs a header; its types, and those of JSON, are inferred except where
-    --schema declares them, and a column has one type. A summary goes to standard error. A run that fails leaves
+    --schema declares them, and a column has one type: where that makes a difference to 'harken match', it is said. A summary goes to standard error. A run that fails leaves
     no output; a stream that is stopped goes on where it was when it is started again.
 
     Examples: harken pipeline -s subscriptions.csv -e events/ -o matches
@@ -119,6 +120,8 @@ def pipeline(
         once,
     )
     _check(job)
+    for remark in replace(job.events, schema=job.schema).remarks():
+        note(f"note: {remark}; 'harken match' does not. Declare it in a schema.")
     with shown_stages() as stages:
         outcome = _run(job, stages, master, _settings(conf or []))
     _summarise(job, outcome, stages)

@@ -1,4 +1,4 @@
-"""Subscriptions, events and matches in files: CSV, JSON Lines and Parquet, told apart by the file's ending.
+"""Subscriptions, events and matches in files: CSV, JSON and Parquet, told apart by the file's ending.
 
 Readers check all they read and say in which file and line something is wrong. Events come in chunks, so that
 a file larger than memory can be matched.
@@ -6,6 +6,7 @@ a file larger than memory can be matched.
 
 from harken.files.events import EventChunk, read_event, read_events
 from harken.files.matches import MatchWriter, match_chunk, write_matches
+from harken.files.sampling import sample_csv, sample_json
 from harken.files.schemas import read_schema
 from harken.files.subscriptions import SubscriptionFile, read_subscriptions
 
@@ -18,5 +19,7 @@ __all__ = [
     "read_events",
     "read_schema",
     "read_subscriptions",
+    "sample_csv",
+    "sample_json",
     "write_matches",
 ]

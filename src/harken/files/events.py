@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -79,7 +79,7 @@ def read_events(
     on_bad: OnBad | None = None,
     chunk: int = CHUNK,
     format: str | None = None,  # noqa: A002
-) -> Iterator[EventChunk]:
+) -> Generator[EventChunk, None, None]:
     """The events of a file, or of standard input for "-", in chunks.
 
     A chunk holds what there is: while events arrive slowly, few, and up to `chunk` if they are there already.

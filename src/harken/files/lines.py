@@ -49,13 +49,17 @@ def read_batches(path: str, kind: Format, on_bad: OnBad | None = None) -> Iterat
         yield from _of_lines(path, blocks, pieces, on_bad)
 
 
+def begins_over_lines(path: str) -> bool:
+    """Whether a JSON file is an array, or holds objects of more than one line."""
+    with read_blocks(path) as blocks:
+        return _spans_lines(_first_line(iter(blocks)))
+
+
 def _of_lines(path: str, blocks: Blocks, pieces: Iterable[bytes], on_bad: OnBad | None) -> Iterator[Objects]:
     for first, texts in whole_lines(path, pieces):
         lines, objects = [], []
         for line, text in enumerate(texts, first):
-            if line == 1:
-                text = text.removeprefix(BYTE_ORDER_MARK)  # noqa: PLW2901
-            if not text.strip():
+            if not text.removeprefix(BYTE_ORDER_MARK).strip():
                 continue
             try:
                 objects.append(parse_object(text.rstrip(b"\r")))
@@ -68,7 +72,8 @@ def _of_lines(path: str, blocks: Blocks, pieces: Iterable[bytes], on_bad: OnBad 
 
 def whole_lines(path: str, pieces: Iterable[bytes]) -> Iterator[tuple[int, list[bytes]]]:
     """Lines without their ends, as many as there are at a time, and the number of the first."""
-    line, begun = 1, []
+    line = 1
+    begun: list[bytes] = []
     for piece in pieces:
         head, newline, tail = piece.rpartition(b"\n")
         if newline:

@@ -45,6 +45,13 @@ class Records:
         ends = [end.start() for end in _LINE_END.finditer(self.text)]
         return [self.first_line + bisect_right(ends, found.start() - 1) for found in self._found()]
 
+    @property
+    def over_lines(self) -> bool:
+        """Whether some record is longer than a line."""
+        if b'"' not in self.text:
+            return False
+        return any(_LINE_END.search(found[0].rstrip(b"\r\n")) for found in self._found())
+
     def split(self) -> list[bytes]:
         """Each record by itself."""
         return [found[0] for found in self._found()]
@@ -62,6 +69,11 @@ class RecordLines(Sequence[int]):
 
     def __len__(self) -> int:
         return len(self._places)
+
+    @property
+    def over_lines(self) -> bool:
+        """Whether some record is longer than a line."""
+        return self._records.over_lines
 
     @overload
     def __getitem__(self, at: int) -> int: ...

@@ -1,4 +1,7 @@
-"""Events in files, read by Spark: CSV, JSON Lines and Parquet, in bulk or as they are added to a folder.
+"""Events in files, read by Spark: CSV, JSON and Parquet, in bulk or as they are added to a folder.
+
+The types of CSV are those that `harken.files` finds in the first file, so that `harken match` and Spark read one file
+alike; Spark's own rules, which make a number of `007`, are left for addresses that only Spark can read.
 
 Spark's readers pass over what they cannot read: a value that is not of its column's type becomes null, which to a
 subscription is an attribute that is missing. Here such a record fails the job, or is sorted out with its reason.
@@ -14,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from harken.errors import InputFileError
+from harken.files import sample_csv, sample_json
 from harken.model.schema import Schema
 from harken.model.values import Type
 from harken.spark.columns import leaves
@@ -52,8 +56,18 @@ _TYPES = {
 _OPTIONS: dict[Format, dict[str, str]] = {
     # As RFC 4180 has it. Columns are found by the names in each file's header, and a line with too few or too many
     # is noticed even if the cells that are asked for are all there.
-    "csv": {"header": "true", "escape": '"', "enforceSchema": "false", "columnPruning": "false"},
-    "json": {"allowNonNumericNumbers": "false"},
+    # An empty cell is missing, and `""` is the empty string: they differ only if what stands for null is neither.
+    "csv": {
+        "header": "true",
+        "escape": '"',
+        "enforceSchema": "false",
+        "columnPruning": "false",
+        "nullValue": "\x00",
+        "positiveInf": "inf",
+        "negativeInf": "-inf",
+        "timeZone": "UTC",
+    },
+    "json": {"allowNonNumericNumbers": "false", "timeZone": "UTC"},
     "parquet": {},
 }
 
@@ -62,8 +76,9 @@ _OPTIONS: dict[Format, dict[str, str]] = {
 class EventFiles:
     """A file of events, a folder of them, or a pattern; anything with `://` is handed to Spark as it is.
 
-    CSV has a header, and JSON one object per line. The types of their columns are those that `schema` declares,
-    and inferred, by reading all there is, for others.
+    CSV has a header; JSON has one object per line, or is an array. The types of their columns are those that
+    `schema` declares, and inferred for others: those of CSV from the beginning of the first file, by the rules of
+    `harken.files`; those of JSON, and of what only Spark can read, from all there is, by Spark.
     """
 
     path: str
@@ -112,7 +127,30 @@ class EventFiles:
         if self.format == "parquet":
             return {}
         mode = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _UNREAD} if collect else {"mode": "FAILFAST"}
-        return {**_OPTIONS[self.format], **mode}
+        return {**self._form(), **mode}
+
+    def _form(self) -> dict[str, str]:
+        """How the files are written."""
+        first = self._first()
+        over_lines = False
+        if first is not None and self.format == "csv":
+            over_lines = sample_csv(first).over_lines
+        elif first is not None and self.format == "json":
+            over_lines = sample_json(first).over_lines
+        return {**_OPTIONS[self.format], "multiLine": str(over_lines).lower()}
+
+    def _first(self) -> str | None:
+        """The first of the files; None if there is none that can be read here."""
+        return None if "://" in self.path else next((str(file) for file in _files(self.path)), None)
+
+    def remarks(self) -> list[str]:
+        """What Spark will read otherwise than `harken match` does, as far as the first file tells."""
+        first = self._first()
+        if self.format != "json" or first is None:
+            return []
+        declared = self.schema or {}
+        said = sample_json(first).remarks
+        return [each for each in said if not any(each.startswith(f"attribute {name!r} ") for name in declared)]
 
     def _columns(self, spark: SparkSession, following: bool = False) -> StructType | None:
         """The columns with the types they are to have; None if Spark finds them by itself."""
@@ -120,9 +158,12 @@ class EventFiles:
             return None
         if following and not _has_files(self.path):
             return self._declared_only()
-        # Records that cannot be read say nothing of columns; they are met again when events are read.
-        options = {**_OPTIONS[self.format], "mode": "DROPMALFORMED", "inferSchema": "true"}
-        found = spark.read.format(self.format).options(**options).load(self._address).schema
+        first = self._first()
+        found = _sampled(first) if self.format == "csv" and first is not None else None
+        if found is None:
+            # Records that cannot be read say nothing of columns; they are met again when events are read.
+            options = {**self._form(), "mode": "DROPMALFORMED", "inferSchema": "true"}
+            found = spark.read.format(self.format).options(**options).load(self._address).schema
         return found if self.format == "parquet" else _declared(found, self.schema or Schema({}))
 
     def _declared_only(self) -> StructType:
@@ -238,6 +279,19 @@ def _format_of(path: str) -> Format:
 def literally(path: str) -> str:
     """A path as Spark has to be told it, which takes some characters for patterns."""
     return "".join(f"\\{char}" if char in "\\{}[]*?" else char for char in path)
+
+
+def _sampled(path: str) -> StructType | None:
+    """The columns of a CSV file, of the types that its first values have; None if it has none."""
+    from pyspark.sql.types import StructType
+
+    sample = sample_csv(path)
+    columns = StructType()
+    for name, kind in sample.types.items():
+        wide = name in sample.wide
+        spoken = "string" if kind is None or (wide and name == "id") else "decimal(38,0)" if wide else _TYPES[kind]
+        columns.add(name, _parsed(spoken))
+    return columns if sample.types else None
 
 
 def _declared(found: StructType, schema: Schema, prefix: str = "") -> StructType:

@@ -85,7 +85,7 @@ def event_of(event: Mapping[str, object], schema: Schema | None = None) -> Boxes
 def event_text(event: Mapping[str, object]) -> str:
     """An event as the text of a constraint: of every attribute, that it has its value."""
     flat, _ = flatten(event)
-    said = [f"{name_text(name)} = {value_text(value)}" for name, value in flat.items()]
+    said = [f"{name_text(name)} = {value_text(value)}" for name, value in flat.items()]  # type: ignore[arg-type]
     return " AND ".join(said) or "TRUE"
 
 

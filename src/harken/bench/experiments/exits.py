@@ -66,7 +66,7 @@ def run(bench: Bench) -> Result:
         {"events": f"{EVENTS:,}", "busy processes beside it": str(busy)},
         [Figure(f"ended well: {kind.name}", "runs", (float(times),)) for kind in KINDS],
         [],
-        notes=["A run that ends with another status than it should, or says what it should not, stops the experiment."],
+        notes=["A run that ends with another status than it should, or is torn down, stops the experiment."],
     )
 
 
