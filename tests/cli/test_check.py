@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -83,3 +84,59 @@ def test_control_characters_do_not_reach_the_terminal(tmp_path: Path) -> None:
     done = run("check", path)
     assert done.status == 1
     assert "\x1b" not in done.out + done.err
+
+
+MISMATCHED = {
+    "at > '2026-01-01'": "'at' is timestamp in the events and is compared with a string: never true; "
+    "write TIMESTAMP '2026-01-01'",
+    "price = '5'": "'price' is number in the events and is compared with a string: never true; "
+    "write a number without quotes",
+    "maker = 5 OR price < 5": "'maker' is string in the events and is compared with a number: never true; "
+    "write a string in single quotes",
+    "sold = 1": "'sold' is bool in the events and is compared with a number: never true; write TRUE or FALSE",
+}
+FITTING = (
+    "at > TIMESTAMP '2026-01-01' AND price < 5 AND maker LIKE 'S%' AND sold",
+    "unseen = 'x' AND at IS NOT NULL",
+    "price < 90071992547409.93 AND empty = 1",
+)
+
+
+def _written(path: Path, texts: list[str]) -> Path:
+    path.write_text("".join(json.dumps({"id": at, "expression": text}) + "\n" for at, text in enumerate(texts)))
+    return path
+
+
+def test_a_constant_of_a_kind_that_the_events_never_have_is_warned_of(tmp_path: Path) -> None:
+    file = _written(tmp_path / "s.jsonl", [*MISMATCHED, *FITTING])
+    events = tmp_path / "events.parquet"
+    moment = datetime(2026, 1, 2, tzinfo=UTC)
+    table = pa.table({"at": [moment, None], "price": [1, 2], "maker": ["a", "b"], "sold": [True, None]})
+    pq.write_table(table.append_column("empty", pa.nulls(2, pa.string())), events)
+    done = run("check", file, "--events", events)
+    wanted = [f"{file}:{at} {at - 1} - warning: {said}" for at, said in enumerate(MISMATCHED.values(), 1)]
+    assert (done.status, done.out.splitlines()) == (0, wanted)
+    assert done.err == "7 subscriptions, 0 bad, 4 warnings\n"
+    assert run("check", file).out == ""
+
+
+def test_events_of_several_kinds_are_warned_of_only_where_none_fits(tmp_path: Path) -> None:
+    file = _written(tmp_path / "s.jsonl", ["x = 'a'", "x = 5", "x", "x IN (1, 'a')"])
+    events = tmp_path / "events.jsonl"
+    events.write_text('{"x": 5}\n{"x": "a", "d": {"x": 1}}\n')
+    done = run("check", file, "--events", events)
+    assert done.out.splitlines() == [
+        f"{file}:3 2 - warning: 'x' is number or string in the events and is compared with a bool: never true"
+    ]
+
+
+def test_a_schema_types_the_events_too(tmp_path: Path) -> None:
+    file = _written(tmp_path / "s.jsonl", ["at > TIMESTAMP '2026-01-01'"])
+    events, schema = tmp_path / "events.jsonl", tmp_path / "schema.json"
+    events.write_text('{"at": "2026-01-02 10:00"}\n')
+    assert (
+        "'at' is string in the events and is compared with a timestamp"
+        in run("check", file, "--events", events).out
+    )
+    schema.write_text('{"at": "timestamp"}')
+    assert run("check", file, "--events", events, "--schema", schema).out == ""

@@ -104,7 +104,9 @@ _SAMPLES = {
 def _could_stand(before, sample):
     """Whether a text can go on so: it is right, or what is wrong with it comes later."""
     text = f"{before}\n{sample}"  # a new line, since a comment may be open
-    if sample and ("BETWEEN" in before or "RANGE" in before):  # what is wrong with a range shows when it is complete
+    if sample and (
+        "BETWEEN" in before or "RANGE" in before
+    ):  # what is wrong with a range shows when it is complete
         endings = ["", " 5", f" AND {sample}", f", {sample})", ")", " 1, 2)", " 2)"]
         return any(_is_right(text + ending) for ending in endings)
     try:

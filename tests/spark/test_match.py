@@ -673,6 +673,23 @@ def test_the_plan_says_what_is_going_to_happen(
     assert str(plan(crowd, typed_index)).splitlines()[2:] == ["one shard, mapped by every worker"]
 
 
+def test_the_plan_warns_of_constants_of_a_kind_that_a_column_never_holds(spark: SparkSession) -> None:
+    events = spark.createDataFrame(
+        [(datetime(2026, 1, 2), 5, "a", ("b",))], "at timestamp, price bigint, maker string, d struct<x: string>"
+    )
+    texts = [
+        *("at > '2026-01-01'", "price < 5 OR price = 'five'", "d.x = 5", "maker = 'a'", "gone = 1", "price > 1.5"),
+        "at > TIMESTAMP '2026-01-01'",
+    ]
+    planned = plan(events, spark.createDataFrame(list(enumerate(texts)), "id bigint, expression string"))
+    assert planned.warnings == (
+        "'at' is timestamp in the events and is compared with a string: never true; write TIMESTAMP '2026-01-01'",
+        "'d.x' is string in the events and is compared with a number: never true; write a string in single quotes",
+        "'price' is number in the events and is compared with a string: never true; write a number without quotes",
+    )
+    assert str(planned).splitlines()[-3:] == [f"warning: {each}" for each in planned.warnings]
+
+
 def test_the_plan_tells_of_a_setting_that_costs_much(lent_spark, typed_index, crowd):
     lent_spark.conf.unset(BATCH_BYTES)
     assert str(plan(crowd, typed_index)).splitlines()[3] == (

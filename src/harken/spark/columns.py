@@ -180,6 +180,12 @@ def is_foreign(kind: str) -> bool:
     return type_of(kind) is None and kind != "void"
 
 
+def types_of(schema: StructType) -> dict[str, frozenset[Type]]:
+    """By attribute, the types that its values may have; those that the language has not are left out."""
+    known = {name: type_of(leaf.kind) for name, leaf in leaves(schema).items()}
+    return {name: frozenset({found}) for name, found in known.items() if found is not None}
+
+
 def _check(found: dict[str, Leaf], schema: Schema) -> None:
     for name, declared in schema.items():
         if name not in found or found[name].kind == "void":

@@ -20,7 +20,8 @@ from harken.engine import OnError
 from harken.errors import EventError, closest
 from harken.model.schema import Schema
 from harken.model.subscriptions import moment_of
-from harken.spark.columns import Transport, select
+from harken.normal.kinds import mismatches
+from harken.spark.columns import Transport, select, types_of
 from harken.spark.index import Index, index_beside
 from harken.spark.layers import IndexState
 from harken.spark.opened import Parts
@@ -47,14 +48,17 @@ class Plan:
     frame: DataFrame
     rejects: DataFrame | None = None
     """With `on_error="collect"`, the events that cannot be matched."""
+    mismatches: tuple[str, ...] = ()
+    """Attributes that are compared with constants of a kind that their columns never hold."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What subscriptions ask for in vain: attributes of a type that the language has not."""
-        return tuple(
+        """What subscriptions ask for in vain."""
+        foreign = (
             f"{name!r} is {kind}, which is foreign: it is there for IS NULL and EXISTS, and all else is unknown"
             for name, kind in self.transport.foreign.items()
         )
+        return (*foreign, *self.mismatches)
 
     def __str__(self) -> str:
         state, transport = self.state, self.transport
@@ -191,7 +195,9 @@ def plan_for(
     if scattered:
         frame = _gathered(frame, event_id is None)
     rejects = _rejects(selected, transport, replace(request, numbered=event_id is None)) if collect else None
-    return Plan(state, chosen, transport, copies, frame.toDF(*frame.columns[:2], *names), rejects)
+    wrong = mismatches(state.profile.attributes, types_of(events.schema))
+    said = tuple(str(each) for _, each in sorted(wrong.items()))
+    return Plan(state, chosen, transport, copies, frame.toDF(*frame.columns[:2], *names), rejects, said)
 
 
 def _rejects(selected: DataFrame, transport: Transport, request: Request) -> DataFrame:
