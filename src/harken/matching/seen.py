@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
-from harken.matching.events import arrow_type
+from harken.matching.columns import arrow_type
+from harken.matching.events import leaf_columns
 from harken.model.events import flatten
+from harken.model.foreign import Foreign
 from harken.model.values import Type, type_of
 
 
@@ -20,21 +22,14 @@ def types_seen(events: pa.Table | Iterable[Mapping[str, object]]) -> dict[str, s
 
 
 def _columns(table: pa.Table) -> Iterator[tuple[str, Type]]:
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        yield from _leaves(name, column)
-
-
-def _leaves(name: str, column: pa.ChunkedArray) -> Iterator[tuple[str, Type]]:
-    if pa.types.is_struct(column.type):
-        for field, values in zip(column.type, column.flatten(), strict=True):
-            yield from _leaves(f"{name}.{field.name}", values)
-        return
-    found = None if pa.types.is_null(column.type) else arrow_type(column.type)
-    if found is not None and column.null_count < len(column):
-        yield name, found
+    for name, column in leaf_columns(table).items():
+        found = None if pa.types.is_null(column.type) else arrow_type(column.type)
+        if found is not None and column.null_count < len(column):
+            yield name, found
 
 
 def _values(events: Iterable[Mapping[str, object]]) -> Iterator[tuple[str, Type]]:
     for event in events:
         for name, value in flatten(event)[0].items():
-            yield name, type_of(value)
+            if not isinstance(value, Foreign):
+                yield name, type_of(value)

@@ -148,7 +148,7 @@ class EventFiles:
         first = self._first()
         if self.format != "json" or first is None:
             return []
-        declared = self.schema or {}
+        declared = () if self.schema is None else tuple(self.schema)
         said = sample_json(first).remarks
         return [each for each in said if not any(each.startswith(f"attribute {name!r} ") for name in declared)]
 
