@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias, get_args, overload
+from typing import Literal, NamedTuple, TypeAlias, TypeVar, get_args, overload
 
 import numpy as np
 import pyarrow as pa
@@ -22,11 +22,11 @@ from harken.explanation import Explanation, explain
 from harken.intake import Compiled, SubscriptionSource, compiled
 from harken.locking import Door
 from harken.matching import registry
-from harken.matching.contract import Learning, Slots, Stats
+from harken.matching.contract import AccessPath, Learning, Slots, Stats
 from harken.matching.events import EventBatch, EventSource, add_up, checked_event
 from harken.matching.identity import Identities, batch_of
 from harken.matching.tables import table_of
-from harken.model.events import Event
+from harken.model.events import Event, FlatEvent
 from harken.model.expressions import Expression
 from harken.model.limits import DEFAULT_LIMITS, Limits
 from harken.model.schema import Schema
@@ -35,6 +35,7 @@ from harken.model.values import Type
 from harken.persistence import SavedEngine
 from harken.written import Written, expression_of
 
+Result = TypeVar("Result")
 OnError: TypeAlias = Literal["raise", "collect"]
 
 
@@ -105,47 +106,19 @@ class Engine:
     @property
     def algorithm(self) -> str:
         """The matching algorithm in use: the one asked for, or the one that "auto" has picked so far."""
-        reader = self._door.reading()
-        reader.inside += 1
-        try:
-            if self._door.closed:
-                self._step_aside()
-            return str(getattr(self._matcher, "picked", self._algorithm))
-        finally:
-            reader.inside -= 1
+        return self._look(lambda: str(getattr(self._matcher, "picked", self._algorithm)))
 
     def __len__(self) -> int:
         """How many subscriptions there are."""
-        reader = self._door.reading()
-        reader.inside += 1
-        try:
-            if self._door.closed:
-                self._step_aside()
-            return len(self._identities)
-        finally:
-            reader.inside -= 1
+        return self._look(lambda: len(self._identities))
 
     def __contains__(self, id: object) -> bool:
         """Whether a subscription of this id is registered."""
-        reader = self._door.reading()
-        reader.inside += 1
-        try:
-            if self._door.closed:
-                self._step_aside()
-            return id in self._identities
-        finally:
-            reader.inside -= 1
+        return self._look(lambda: id in self._identities)
 
     def __iter__(self) -> Iterator[SubscriptionId]:
         """The ids of all subscriptions there are now, whatever changes before the last has been asked for."""
-        reader = self._door.reading()
-        reader.inside += 1
-        try:
-            if self._door.closed:
-                self._step_aside()
-            return iter(self._identities)
-        finally:
-            reader.inside -= 1
+        return self._look(lambda: iter(self._identities))
 
     def __repr__(self) -> str:
         return f"Engine(algorithm={self.algorithm!r}, subscriptions={len(self):,})"
@@ -214,18 +187,7 @@ class Engine:
 
     def subscription(self, id: SubscriptionId) -> Subscription:
         """What is registered under an id: as it was written, or in its normal form if no text is kept or came."""
-        reader = self._door.reading()
-        reader.inside += 1
-        try:
-            if self._door.closed:
-                self._step_aside()
-            slot = self._identities.slot(id)
-            validity = self._validity.get(slot, ALWAYS)
-            written = None if self._written is None else expression_of(self._written.text(slot), self.limits)
-            expression = self._matcher.expression(slot) if written is None else written
-            return Subscription(id, expression, self._owners.get(slot), validity)
-        finally:
-            reader.inside -= 1
+        return self._look(lambda: self._subscription(id, self._identities.slot(id)))
 
     def match(self, event: Event, *, at: datetime | None = None) -> list[SubscriptionId]:
         """The ids of all subscriptions the event satisfies, among those valid `at` that time (now)."""
@@ -307,32 +269,18 @@ class Engine:
 
     def explain(self, event: Event, id: SubscriptionId, *, at: datetime | None = None) -> Explanation:
         """Why a subscription does or does not match: each predicate's truth and the value it saw."""
-        reader = self._door.reading()
-        reader.inside += 1
-        try:
-            if self._door.closed:
-                self._step_aside()
-            subscription = self.subscription(id)
+
+        def known() -> tuple[Subscription, FlatEvent, Sequence[AccessPath]]:
+            slot = self._identities.slot(id)
             flat = checked_event(event, self._matcher.attributes, self.schema)
-            paths = self._matcher.access(self._identities.slot(id))
-        finally:
-            reader.inside -= 1
+            return self._subscription(id, slot), flat, self._matcher.access(slot)
+
+        subscription, flat, paths = self._look(known)
         return explain(subscription, flat, moment_of(at), self.limits, paths)
 
     def stats(self) -> Stats:
         """What the engine holds and has done; `foreign` counts, by attribute, the foreign values of its events."""
-        reader = self._door.reading()
-        reader.inside += 1
-        try:
-            if self._door.closed:
-                self._step_aside()
-            stats = {"algorithm": self.algorithm, **self._matcher.stats(), "foreign": dict(self._foreign)}
-            if isinstance(by_part := stats.get("bytes"), Mapping):
-                texts = {} if self._written is None else {"texts": self._written.nbytes}
-                stats["bytes"] = {**by_part, "identities": self._identities.nbytes, **texts}
-            return stats
-        finally:
-            reader.inside -= 1
+        return self._look(self._stats)
 
     def save(self, path: str | Path) -> None:
         """Write the engine into a folder; an engine saved there before is replaced as a whole.
@@ -410,12 +358,35 @@ class Engine:
             self._change = None
         self._door.open()
 
+    def _look(self, work: Callable[[], Result]) -> Result:
+        """Do some work that changes nothing, while nothing changes. Matching does the same, without a call."""
+        reader = self._door.reading()
+        reader.inside += 1
+        try:
+            if self._door.closed:
+                self._step_aside()
+            return work()
+        finally:
+            reader.inside -= 1
+
     def _step_aside(self) -> None:
         """Wait for the change that is being made."""
         self._door.step_aside(self._settle)
 
     def _held(self) -> Held:
         return Held(self._matcher, self._identities, self._owners, self._validity, self._written)
+
+    def _subscription(self, id: SubscriptionId, slot: int) -> Subscription:
+        written = None if self._written is None else expression_of(self._written.text(slot), self.limits)
+        expression = self._matcher.expression(slot) if written is None else written
+        return Subscription(id, expression, self._owners.get(slot), self._validity.get(slot, ALWAYS))
+
+    def _stats(self) -> Stats:
+        stats = {"algorithm": self.algorithm, **self._matcher.stats(), "foreign": dict(self._foreign)}
+        if isinstance(by_part := stats.get("bytes"), Mapping):
+            texts = {} if self._written is None else {"texts": self._written.nbytes}
+            stats["bytes"] = {**by_part, "identities": self._identities.nbytes, **texts}
+        return stats
 
     def _valid(self, slots: Slots, at: datetime | None) -> np.ndarray:
         """Which of the slots are valid at this time, as a mask."""
