@@ -430,7 +430,7 @@ def test_a_damaged_part_fails_the_job_with_its_name(spark: SparkSession, store: 
     store.append(texts(*range(20)))
     index = build_index(spark, store, shards=2)
     folder = index.path / "parts" / index.state().layers[0].parts[1].folder
-    array = max(folder.glob("*.npy"), key=lambda path: path.stat().st_size)
+    array = max(folder.rglob("*.npy"), key=lambda path: path.stat().st_size)
     content = bytearray(array.read_bytes())
     content[-1] ^= 1
     array.write_bytes(bytes(content))

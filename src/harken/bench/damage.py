@@ -40,7 +40,7 @@ def seal(folder: Path) -> None:
     records = manifest.get("files")
     for name, record in records.items() if isinstance(records, dict) else ():
         path = inside / str(name)
-        if not path.is_file() or path.is_symlink() or not isinstance(record, dict):
+        if not _is_plain(path) or not isinstance(record, dict):
             continue
         content = path.read_bytes()
         record.update(bytes=len(content), crc32=zlib.crc32(content))
@@ -52,10 +52,11 @@ def seal(folder: Path) -> None:
 def mutate(folder: Path, chance: Random) -> str:
     """Do one to three things to a saved engine; what was done. Its files may be links, and are not written to."""
     done = []
-    for _ in range(chance.choice((1, 1, 1, 2, 3))):
-        mutation = chance.choice(_MUTATIONS)
-        path = chance.choice(sorted(contents(folder).iterdir()))
+    mutations = [chance.choice(_MUTATIONS) for _ in range(chance.choice((1, 1, 1, 2, 3)))]
+    # What is no file any more cannot be read either: it goes last.
+    for mutation in sorted(mutations, key=lambda each: each is gone):
         try:
+            path = chance.choice(sorted(each for each in contents(folder).iterdir() if _is_plain(each)))
             mutation(path, chance)
         except (OSError, ValueError, LookupError, EOFError, pa.ArrowException):
             continue  # what an earlier mutation left has nothing of the kind
@@ -233,13 +234,17 @@ _MUTATIONS: tuple[Callable[[Path, Random], None], ...] = (
 )
 
 
+def _is_plain(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
 def _place(content: bytes | bytearray, chance: Random) -> int:
     return chance.randrange(max(1, len(content))) if content else 0
 
 
 def _of_kind(path: Path, suffix: str, chance: Random) -> Path:
     """The file itself, or another that is of this kind."""
-    others = sorted(each for each in path.parent.glob(f"*{suffix}") if each.is_file() and not each.is_symlink())
+    others = sorted(each for each in path.parent.glob(f"*{suffix}") if _is_plain(each))
     return path if path in others or not others else chance.choice(others)
 
 

@@ -116,8 +116,8 @@ def damage(folder: Path, seed: int, start: int, stop: int) -> None:
     for number in range(start, stop):
         chance = Random(f"{seed}-{number}")
         copied(folder / _engine_of(number), victim)
-        done = mutate(victim, chance)
         signal.alarm(SECONDS)  # ends the process, whatever it is at
+        done = mutate(victim, chance)
         outcome = attempt(victim, chance)
         signal.alarm(0)
         told = outcome if outcome in (REFUSED, WORKED) else f"{done}: {outcome}"
