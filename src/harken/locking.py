@@ -84,7 +84,7 @@ class Door:
     def _start_anew(self) -> None:
         self.closed = False
         self._own = threading.local()
-        self._readers: weakref.WeakSet[Reader] = weakref.WeakSet()
+        self._readers: list[weakref.ref[Reader]] = []
         self._aside: set[Reader] = set()
         self._registering = threading.Lock()
         self._changes: OwnedLock = threading.RLock()  # type: ignore[assignment]  # see OwnedLock
@@ -98,8 +98,8 @@ class Door:
 
     def _new_reader(self) -> Reader:
         reader = Reader()
-        with self._registering:
-            self._readers.add(reader)
+        with self._registering:  # those of threads that have ended go; who looks at the old list loses nothing
+            self._readers = [*(each for each in self._readers if each() is not None), weakref.ref(reader)]
         self._own.reader = reader
         return reader
 
@@ -135,10 +135,9 @@ class Door:
     def close(self) -> None:
         """Let nobody in, and wait until all readers are out. Only in turn."""
         self.closed = True
-        with self._registering:
-            readers = list(self._readers)
-        for reader in readers:
-            while reader.inside:
+        for each in self._readers:
+            reader = each()
+            while reader is not None and reader.inside:
                 time.sleep(PAUSE)
 
     def open(self) -> None:

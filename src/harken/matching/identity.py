@@ -171,6 +171,8 @@ class Identities:
 
         CapacityError if there are not slots enough for both.
         """
+        if not len(ids):
+            return Exchange(leaving, ids, NO_SLOTS, self._slots, self._free, len(self._free), 0)
         capacity.check("subscriptions", len(self) + len(ids), capacity.SLOTS)
         still = max(0, len(self._free) - len(ids))
         reused = len(self._free) - still

@@ -182,10 +182,8 @@ def run(bench: Bench) -> Result:
     """Fail at one step of each case after the other, in random order, for some minutes or until all are done."""
     minutes = bench.minutes if bench.minutes is not None else bench.pick(0.02, 60.0)
     done: Counter[str] = Counter()
-    end, turns = (
-        time.perf_counter() + 60 * minutes,
-        [_trials(case) for case in cases(list(algorithms()), bench.seed)],
-    )
+    turns = [_trials(case) for case in cases(list(algorithms()), bench.seed)]
+    end = time.perf_counter() + 60 * minutes
     steps = sum(len(trials) for trials in turns)
     with bench.progress.step(f"failing on purpose for {minutes:g} minutes", steps) as tell:
         while turns and (not done or time.perf_counter() < end):
