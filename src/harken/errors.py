@@ -243,7 +243,7 @@ class UnknownNameError(HarkenError, LookupError):
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         names = list(known)
-        near = closest(name, names)
+        near = closest(name, names) if isinstance(name, str) else None
         super().__init__(
             f"no {self.what} {name!r}; there are {', '.join(names)}",
             suggestion=f"did you mean {near!r}?" if near else None,

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from harken.compiler import Reject, Texts, compile_texts, read_expression
-from harken.errors import DuplicateSubscriptionError, ExpressionError, HarkenError, SubscriptionError
+from harken.errors import DuplicateSubscriptionError, ExpressionError, HarkenError, SubscriptionError, closest
 from harken.matching.contract import Incoming
 from harken.matching.identity import Identities
 from harken.matching.tables import ArrowStream, table_of
@@ -237,8 +237,11 @@ def _texts_of_table(table: pa.Table) -> Texts:
 
 
 def _texts_of_rows(rows: Iterable[object]) -> Texts:
-    if isinstance(rows, str | bytes | Mapping):
-        raise SubscriptionError(f"expected rows of subscriptions, found a {type(rows).__name__}")
+    if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
+        raise SubscriptionError(
+            f"expected rows of subscriptions, found a {type(rows).__name__}",
+            suggestion='write a list of pairs, like [("alice", "price < 300")]',
+        )
     fields = [_fields(row) for row in rows]
     ids, expressions, owners, starts, ends = zip(*fields, strict=True) if fields else ((), (), (), (), ())
     return Texts(
@@ -257,8 +260,14 @@ def _fields(row: object) -> tuple[object, object, str | None, datetime | None, d
         case Mapping():
             unknown = set(row) - set(COLUMNS)
             if unknown:
-                raise SubscriptionError(f"a subscription has no field {sorted(map(str, unknown))[0]!r}")
+                name = sorted(map(str, unknown))[0]
+                near = closest(name, COLUMNS)
+                said = f"did you mean {near!r}?" if near else f"the fields are {', '.join(COLUMNS)}"
+                raise SubscriptionError(f"a subscription has no field {name!r}", suggestion=said)
             return tuple(row.get(name) for name in COLUMNS)  # type: ignore[return-value]
         case (id, expression):
             return id, expression, None, None, None
-    raise SubscriptionError(f"a subscription is a mapping, a pair or a Subscription, found {row!r}")
+    raise SubscriptionError(
+        f"a subscription is a mapping, a pair or a Subscription, found {row!r}",
+        suggestion='write ("alice", "price < 300"), or a mapping with more fields: ' + ", ".join(COLUMNS),
+    )

@@ -61,7 +61,7 @@ def parse(text: str, *, schema: Schema | None = None, limits: Limits = DEFAULT_L
     Comparison(attribute='price', operator=<Comparator.LT: '<'>, value=300)
     """
     if not isinstance(text, str):
-        raise ExpressionError(f"an expression is a string, found {type(text).__name__}")
+        raise _no_text(text)
     limits.check_length(text)
     _check_brackets(text, limits)
     _check_regexes(text, limits)
@@ -73,8 +73,20 @@ def parse(text: str, *, schema: Schema | None = None, limits: Limits = DEFAULT_L
         raise bad.located(text) from None
     check_limits(expression, limits)
     if schema is not None:
-        check_schema(expression, schema)
+        check_schema(expression, schema if isinstance(schema, Schema) else Schema(schema))
     return expression
+
+
+def _no_text(given: object) -> ExpressionError:
+    """What to say about something that is no text."""
+    meant = None
+    if isinstance(given, bytes | bytearray):
+        meant = "decode it"
+    elif given is None:
+        meant = "a subscription to every event is TRUE"
+    elif type(given).__name__ == "Attribute":
+        meant = f"write a condition, like {given!r} == True"
+    return ExpressionError(f"an expression is a string, found {type(given).__name__}", suggestion=meant)
 
 
 @cache

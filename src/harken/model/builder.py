@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NoReturn
 
+from harken.errors import ExpressionError
 from harken.model.expressions import (
     Comparator,
     Comparison,
@@ -30,6 +32,12 @@ class Attribute:
 
     def __repr__(self) -> str:
         return f"attr({self._name!r})"
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(f"{self!r} has no truth value by itself; write {self!r} == True, and combine with & | ~")
+
+    def __invert__(self) -> NoReturn:
+        raise TypeError(f"{self!r} is no condition by itself; write ~({self!r} == True)")
 
     def __eq__(self, value: Value) -> Comparison:  # type: ignore[override]
         return Comparison(self._name, Comparator.EQ, value)
@@ -59,6 +67,11 @@ class Attribute:
 
     def is_in(self, values: Iterable[Value]) -> Membership:
         """Equal to one of the values."""
+        if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+            raise ExpressionError(
+                f"is_in on {self._name!r} takes several values, found {type(values).__name__}",
+                suggestion=f"write is_in([{values!r}])",
+            )
         return Membership(self._name, tuple(values))
 
     def not_in(self, values: Iterable[Value]) -> Not:

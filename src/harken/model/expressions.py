@@ -289,7 +289,9 @@ def _check_spatial(predicate: Spatial, declared: Type) -> None:
 
 def _expression(node: object) -> Expression:
     if not isinstance(node, Node):
-        raise TypeError(f"expected an expression, found {type(node).__name__}: {node!r}")
+        meant = f"parse({node!r})" if isinstance(node, str) else f"a condition, like {node!r} == True"
+        hint = f"; write {meant}" if isinstance(node, str) or type(node).__name__ == "Attribute" else ""
+        raise TypeError(f"expected an expression, found {type(node).__name__}: {node!r}{hint}")
     return node  # type: ignore[return-value]  # Node's subclasses are exactly the union
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import date, datetime
 
 from harken.errors import SchemaError, closest
 from harken.model.foreign import FlatValue, Foreign
@@ -18,7 +19,13 @@ class Schema(Mapping[str, Type]):
     """
 
     def __init__(self, attributes: Mapping[str, Type | str]) -> None:
-        self._types = {str(name): _type_named(name, declared) for name, declared in attributes.items()}
+        if not isinstance(attributes, Mapping):
+            raise SchemaError(
+                f"a schema maps attributes to types, found {type(attributes).__name__}",
+                attribute="",
+                suggestion='write it like {"price": "float"}',
+            )
+        self._types = {_named(name): _type_named(name, declared) for name, declared in attributes.items()}
 
     def __getitem__(self, attribute: str) -> Type:
         return self._types[attribute]
@@ -63,6 +70,16 @@ class Schema(Mapping[str, Type]):
         raise SchemaError.wrong_type(attribute, declared.value, found.value)
 
 
+def _named(attribute: object) -> str:
+    if not isinstance(attribute, str) or not attribute:
+        said = f"an attribute name is a non-empty string, found {attribute!r}"
+        raise SchemaError(said, attribute=str(attribute))
+    return attribute
+
+
+_PYTHON = {int: "int", float: "float", str: "string", bool: "bool", date: "date", datetime: "timestamp"}
+
+
 def _type_named(attribute: str, declared: Type | str) -> Type:
     names = [each.value for each in Type if each is not Type.DECIMAL]
     name = declared.value if isinstance(declared, Type) else declared
@@ -78,7 +95,9 @@ def _type_named(attribute: str, declared: Type | str) -> Type:
 
 def _type_meant(name: object, names: list[str]) -> str | None:
     if not isinstance(name, str):
-        return None
+        return f"did you mean {_PYTHON[name]!r}?" if isinstance(name, type) and name in _PYTHON else None
+    if name.lower() == "number":
+        return "did you mean 'float'? It takes ints too"
     if name.lower() == Type.DECIMAL.value:
         return "write float: it takes decimals, and compares them exactly"
     near = closest(name, names)

@@ -13,6 +13,8 @@ from harken.model.values import checked_value
 SubscriptionId: TypeAlias = str | int
 """A string or a 64-bit integer; one engine holds ids of one of the two."""
 
+_WRITE_ONE = "write a datetime, like datetime(2026, 11, 15, tzinfo=UTC)"
+
 
 @dataclass(frozen=True, slots=True)
 class Validity:
@@ -27,7 +29,10 @@ class Validity:
             if moment is None:
                 continue
             if not isinstance(moment, datetime):
-                raise SubscriptionError(f"{field} is a timestamp, found {type(moment).__name__}: {moment!r}")
+                raise SubscriptionError(
+                    f"{field} is a timestamp, found {type(moment).__name__}: {moment!r}",
+                    suggestion=_WRITE_ONE,
+                )
             try:
                 object.__setattr__(self, field, checked_value(moment))
             except ValueOutOfRangeError as error:
@@ -54,7 +59,9 @@ def moment_of(at: datetime | None) -> datetime:
     if at is None:
         return datetime.now(UTC)
     if not isinstance(at, datetime):
-        raise ArgumentTypeError.of("at", "a timestamp", type(at).__name__)
+        raise ArgumentTypeError(
+            f"at is a timestamp, found {type(at).__name__}: {at!r}", argument="at", suggestion=_WRITE_ONE
+        )
     return checked_value(at)  # type: ignore[return-value]  # a timestamp comes back as one
 
 

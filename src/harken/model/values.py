@@ -14,10 +14,10 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, NoReturn, TypeAlias
 
-from harken.errors import ValueOutOfRangeError, ValueTypeError
+from harken.errors import ExpressionError, ValueOutOfRangeError, ValueTypeError
 from harken.model.numbers import INT_MAX as INT_MAX
 from harken.model.numbers import INT_MIN as INT_MIN
-from harken.model.numbers import Exact, decimal_constant, reading
+from harken.model.numbers import MAX_DIGITS, Exact, decimal_constant, reading
 
 
 class Kind(enum.Enum):
@@ -159,10 +159,30 @@ def checked_constant(value: object) -> Value:
         return value
     if type(value) is Exact:  # as it was read: asked again, it could become an int
         return value
-    checked = checked_value(value)
+    try:
+        checked = checked_value(value)
+    except ExpressionError as error:
+        raise type(error)(error.message, suggestion=_constant_advice(value) or error.suggestion) from None
     if isinstance(checked, float) and math.isinf(checked):
         raise ValueOutOfRangeError("a constant must be finite", suggestion="leave out the bound instead")
     return decimal_constant(checked) if isinstance(checked, Decimal) else checked
+
+
+def _constant_advice(value: object) -> str | None:
+    """What to write instead of something that is no constant."""
+    if isinstance(value, int):
+        return "as a Decimal it is kept exactly" if abs(value) < 10**MAX_DIGITS else None
+    if isinstance(value, Decimal) and value.is_infinite():
+        return "leave out the bound instead"
+    if value is None or isinstance(value, float | Decimal):
+        return "to ask whether an attribute is missing, write attr(...).is_null(), or IS NULL"
+    if isinstance(value, list | tuple | set | frozenset):
+        return "to ask for one of several values, write attr(...).is_in([...])"
+    if isinstance(value, bytes | bytearray):
+        return "decode it to a string"
+    # By name, since attributes are built on values.
+    is_attribute = type(value).__module__ == "harken.model.builder"
+    return "two attributes cannot be compared yet" if is_attribute else None
 
 
 def checked_value(value: object) -> EventValue:
