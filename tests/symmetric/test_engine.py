@@ -129,12 +129,12 @@ def test_notices_come_until_they_are_taken_and_tell_themselves_apart(make):
 
 def test_ranking_puts_the_best_first_and_of_equals_the_lesser_id(make):
     market = make()
-    for id, most in (("b", 5), ("a", 5), ("z", 9), ("c", 1)):
+    for id, most in (("b", 5), ("a", 5), ("Z", 9), ("c", 1)):
         market.subscribe(id, f"price <= {most} AND lot BETWEEN 0 AND {10 * most}")
-    assert market.match("price >= 2 AND lot >= 20", order_by="price desc") == ["z", "a", "b"]
-    assert market.match("price >= 2 AND lot >= 20", order_by="price desc", limit=2) == ["z", "a"]
+    assert market.match("price >= 2 AND lot >= 20", order_by="price desc") == ["Z", "a", "b"]
+    assert market.match("price >= 2 AND lot >= 20", order_by="price desc", limit=2) == ["Z", "a"]
     ranked = market.match("price = 1 AND lot BETWEEN 0 AND 50", order_by="overlap desc, price asc")
-    assert ranked == ["z", "a", "b", "c"]
+    assert ranked == ["Z", "a", "b", "c"]
 
 
 @pytest.mark.parametrize(

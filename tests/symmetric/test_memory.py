@@ -102,7 +102,7 @@ class Pair:
         )
 
     def load(self, side, count):
-        ids = [f"t{self._ids + at}" if self._ids % 2 else self._ids + at for at in range(1, count + 1)]
+        ids = [self._id_of(self._ids + at) for at in range(1, count + 1)]
         self._ids += count
         ends = [self.end() for _ in ids]
         table = compile_texts(Texts(ids, [self.expression() for _ in ids], valid_until=ends)).table
