@@ -108,7 +108,7 @@ def test_a_time_that_is_none_is_refused_with_what_to_write(moment):
     with pytest.raises(SubscriptionError, match="write a datetime"):
         engine.subscribe("s", "x = 1", valid_from=moment)
     engine.subscribe("s", "x = 1", valid_from=datetime(2026, 1, 1))
-    with pytest.raises(ArgumentTypeError, match="at is a timestamp.*write a datetime"):
+    with pytest.raises(ArgumentTypeError, match=r"at is a timestamp.*write a datetime"):
         engine.match({"x": 1}, at=moment)
 
 
