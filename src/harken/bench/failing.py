@@ -122,7 +122,8 @@ class Allocations:
 
     def _counting(self, function: Callable[..., object]) -> Callable[..., object]:
         def counted(*given: object, **named: object) -> object:
-            if sys._getframe(1).f_code.co_filename.startswith(_SOURCES):
+            name = sys._getframe(1).f_code.co_filename
+            if name.startswith(_SOURCES) and not name.startswith(_COMPILED):
                 self.count += 1
                 if self._at and self._at <= self.count < self._at + self._times:
                     raise MemoryError(f"at allocation {self.count}")
