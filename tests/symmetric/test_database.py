@@ -609,8 +609,8 @@ def test_tables_of_another_version_or_encoding_or_maker_are_left_alone(backend: 
     backend.empty().put("subscriptions", [held("s", "x = 1")], "publication")
     with pytest.raises(IndexFormatError, match=r"in the encoding 'ranges'.*pass encoding='ranges'"):
         backend.again(encoding="paper").count("subscriptions")
-    backend.run(f"update {backend.table('layout')} set version = 2")
-    with pytest.raises(IndexFormatError, match="layout 2, and this Harken knows layout 1"):
+    backend.run(f"update {backend.table('layout')} set version = 3")
+    with pytest.raises(IndexFormatError, match="layout 3, and this Harken knows layout 2"):
         backend.again().count("subscriptions")
     backend.run(f"drop table {backend.table('layout')}")
     with pytest.raises(IndexFormatError, match="that Harken has not made"):
