@@ -627,3 +627,19 @@ def test_the_bytes_of_ids_are_told_where_bytes_are(algorithm):
     if "bytes" in stats:
         assert stats["bytes"]["identities"] > 0
         assert set(engine._matcher.stats()["bytes"]) == set(stats["bytes"]) - {"identities", "texts"}
+
+
+def test_a_bound_that_pandas_says_is_missing_is_no_bound() -> None:
+    import pandas as pd
+
+    engine = Engine()
+    engine.subscribe("one", "x = 1", valid_until=pd.NaT)
+    engine.subscribe_many(
+        [
+            {"id": "many", "expression": "x = 1", "valid_from": pd.NaT, "valid_until": pd.NaT},
+            {"id": "past", "expression": "x = 1", "valid_from": pd.NaT, "valid_until": pd.Timestamp("2020-01-01")},
+        ]
+    )
+    assert engine.match({"x": 1}) == ["one", "many"]
+    assert engine.subscription("many").validity.is_always
+    assert engine.subscription("past").validity.valid_from is None

@@ -236,4 +236,7 @@ def _all_plain(owners: Sequence[object]) -> bool:
 
 
 def _taken(column: Sequence[object] | None, rows: list[int], kind: pa.DataType) -> pa.Array | None:
-    return None if column is None else pa.array([column[row] for row in rows], kind)
+    if column is None:
+        return None
+    values = (column[row] for row in rows)
+    return pa.array([value if value == value else None for value in values], kind)  # NaT is no moment

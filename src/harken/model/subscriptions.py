@@ -18,7 +18,7 @@ _WRITE_ONE = "write a datetime, like datetime(2026, 11, 15, tzinfo=UTC)"
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """The half-open interval [valid_from, valid_until) in which something holds; None is unbounded."""
+    """The half-open interval [valid_from, valid_until) in which something holds; None (or NaT) is unbounded."""
 
     valid_from: datetime | None = None
     valid_until: datetime | None = None
@@ -27,6 +27,9 @@ class Validity:
         for field in ("valid_from", "valid_until"):
             moment = getattr(self, field)
             if moment is None:
+                continue
+            if moment != moment:  # NaT, which is how pandas says that there is none
+                object.__setattr__(self, field, None)
                 continue
             if not isinstance(moment, datetime):
                 raise SubscriptionError(
