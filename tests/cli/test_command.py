@@ -75,6 +75,16 @@ def test_an_error_reaches_the_user_without_a_traceback(tmp_path: Path) -> None:
     assert done.err == "error: absent.csv: there is no such file or folder\n"
 
 
+@pytest.mark.parametrize(
+    "arguments", [("generate", "w0", "--events", 1, "--subscriptions", 1), ("bench", "yardstick")]
+)
+def test_an_output_that_is_in_the_way_is_an_error_without_a_traceback(
+    subscriptions: Path, arguments: tuple[object, ...]
+) -> None:
+    done = run(*arguments, "--out", subscriptions)
+    assert (done.status, done.out, done.err) == (2, "", f"error: {subscriptions}: File exists\n")
+
+
 def test_a_whole_run_in_a_process_of_its_own(subscriptions: Path, events: Path, tmp_path: Path) -> None:
     done = run_apart("match", "-s", subscriptions.name, "-e", "-", given=events.read_text(), folder=tmp_path)
     assert done.status == 0

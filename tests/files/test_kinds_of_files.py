@@ -180,6 +180,10 @@ def test_compressed_data_that_is_cut_or_changed_is_an_error_that_names_the_file(
         ("e.csv", b'id,x\n1,"a\n\n2,3\n', "line 2: a quoted value that begins here is never closed"),
         ("e.csv", b'"id', "line 1: a quoted value that begins here is never closed"),
         ("e.jsonl", bytes(range(256)), "line 1: not JSON"),
+        ("e.jsonl", '{"a": 1}\n'.encode("utf-16"), "not UTF-8 but UTF-16"),
+        ("e.csv", b'{"id": 1, "x": 2}\n', "this is JSON, not CSV"),
+        ("e.csv", b' [\n {"id": 1}]', "this is JSON, not CSV"),
+        ("e.csv", b",,x\n1,2,3\n", "line 1: two columns have no name"),
         ("e.parquet", b"id,x\n1,2\n", r"e\.parquet: .*[Pp]arquet"),
     ],
 )

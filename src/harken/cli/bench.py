@@ -69,6 +69,7 @@ def bench(
         console.print(table)
         return
     runs = {each: experiments.load(each) for name in names for each in experiments.named(name)}
+    out.mkdir(parents=True, exist_ok=True)  # before an hour of measuring, not after it
     for name, run in runs.items():
         with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
             settings = Bench(scale.value, repeats, progress=_Bars(progress), minutes=minutes)

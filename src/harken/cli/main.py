@@ -52,6 +52,12 @@ class _Verbs(TyperGroup):
             # What is still buffered would be written, and fail, once more at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(READER_GONE) from error
+        except OSError as error:
+            if error.errno is None:
+                raise  # not of the system
+            where = "" if error.filename is None else f"{error.filename}: "
+            complain(f"{where}{error.strerror}")
+            raise typer.Exit(BAD_INPUT) from error
         return result
 
 

@@ -32,7 +32,12 @@ def pipeline(
     ],
     events: Annotated[
         str,
-        typer.Option("--events", "-e", metavar="PATH", help="csv, json, jsonl, ndjson or parquet, also .gz: a file, folder or pattern."),
+        typer.Option(
+            "--events",
+            "-e",
+            metavar="PATH",
+            help="csv, json, jsonl, ndjson or parquet, also .gz: a file, folder or pattern.",
+        ),
     ],
     output: Annotated[
         str,
@@ -60,7 +65,7 @@ def pipeline(
         str | None, typer.Option(metavar="FOLDER", help="With --on-error collect: write what was left out.")
     ] = None,
     events_format: Annotated[
-        Literal["csv", "json", "parquet"] | None, typer.Option(help="Where names of files do not tell.")
+        Literal["csv", "json", "jsonl", "parquet"] | None, typer.Option(help="Where names of files do not tell.")
     ] = None,
     format: Annotated[  # noqa: A002
         Literal["parquet", "json"], typer.Option(help="How a folder is written.")
@@ -85,8 +90,9 @@ def pipeline(
 
     Writes a row for every match: the event, the subscription and the columns to keep. Only columns that some
     subscription asks about are read. CSV needs a header; its types, and those of JSON, are inferred except where
-    --schema declares them, and a column has one type: where that makes a difference to 'harken match', it is said. A summary goes to standard error. A run that fails leaves
-    no output; a stream that is stopped goes on where it was when it is started again.
+    --schema declares them, and a column has one type: where that makes a difference to 'harken match', it is
+    said. A summary goes to standard error. A run that fails leaves no output; a stream that is stopped goes on
+    where it was when it is started again.
 
     Examples: harken pipeline -s subscriptions.csv -e events/ -o matches
 
@@ -103,7 +109,7 @@ def pipeline(
             raise typer.BadParameter("is for --stream", param_hint=name)
     job = Job(
         subscriptions,
-        EventFiles.at(events, events_format),
+        EventFiles.at(events, "json" if events_format == "jsonl" else events_format),
         output,
         format,
         table,

@@ -52,6 +52,15 @@ class Blocks:
         self._poll = None if self._compression else _poll(file)
 
     def __iter__(self) -> Iterator[bytes]:
+        blocks = self._blocks()
+        for first in blocks:
+            if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+                raise InputFileError(self._path, "the file is not UTF-8 but UTF-16")
+            yield first
+            break
+        yield from blocks
+
+    def _blocks(self) -> Iterator[bytes]:
         read = self._file.read1
         if self._compression is not None:
             read = self._decompressing(self._compression)

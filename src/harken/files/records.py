@@ -27,6 +27,7 @@ PART = 8 * 2**20
 _VALUE = rb'(?:"(?:[^"]++|"")*+"[^,\r\n]*+|[^",\r\n][^,\r\n]*+)?+'
 _RECORD = re.compile(rb"(?:" + _VALUE + rb",)*+" + _VALUE + rb"(?:\r\n|\n|\r(?!\Z))")
 _RECORDS = re.compile(rb"(?:" + _RECORD.pattern + rb")*+")
+_JSON = re.compile(rb'\s*[\[{]\s*["\[{\]}]')
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
@@ -116,8 +117,8 @@ class _Reading:
     def take(self, block: bytes) -> None:
         """Add what was read."""
         if self._line == 1 and self.header is None and not self._pieces:
-            self._check_encoding(block)
             block = block.removeprefix(codecs.BOM_UTF8)
+            self._check_kind(block)
         self._pieces.append(block)
         self.held += len(block)
 
@@ -180,13 +181,15 @@ class _Reading:
             return InputFileError(self._path, "a quoted value that begins here is never closed", line=self._line)
         return InputFileError(self._path, f"the line is longer than {MAX_RECORD:,} bytes", line=self._line)
 
-    def _check_encoding(self, block: bytes) -> None:
-        if block[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            raise InputFileError(self._path, "the file is not UTF-8 but UTF-16")
+    def _check_kind(self, block: bytes) -> None:
+        """Refuse what is no CSV, but would be read as a strange one."""
         if block[:4] == b"PAR1":
             raise InputFileError(self._path, "this is Parquet, not CSV")
         if b"\0" in block[:4096]:
             raise InputFileError(self._path, "this is not text: it holds NUL bytes")
+        if _JSON.match(block):
+            hint = "name it .jsonl or .json, or say that it is"
+            raise InputFileError(self._path, "this is JSON, not CSV", suggestion=hint)
 
 
 def _line_ends(text: bytes) -> int:

@@ -175,5 +175,6 @@ def _check_distinct(path: str, names: Sequence[str], line: int | None = None) ->
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise InputFileError(shown(path), f"the column {name!r} occurs twice", line=line)
+            said = f"the column {name!r} occurs twice" if name else "two columns have no name"
+            raise InputFileError(shown(path), said, line=line)
         seen.add(name)

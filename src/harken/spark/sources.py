@@ -1,7 +1,7 @@
 """Events in files, read by Spark: CSV, JSON and Parquet, in bulk or as they are added to a folder.
 
-The types of CSV are those that `harken.files` finds in the first file, so that `harken match` and Spark read one file
-alike; Spark's own rules, which make a number of `007`, are left for addresses that only Spark can read.
+The types of CSV are those that `harken.files` finds in the first file, so that `harken match` and Spark read one
+file alike; Spark's own rules, which make a number of `007`, are left for addresses that only Spark can read.
 
 Spark's readers pass over what they cannot read: a value that is not of its column's type becomes null, which to a
 subscription is an attribute that is missing. Here such a record fails the job, or is sorted out with its reason.
@@ -148,7 +148,7 @@ class EventFiles:
         first = self._first()
         if self.format != "json" or first is None:
             return []
-        declared = () if self.schema is None else tuple(self.schema)
+        declared = self.schema or Schema({})
         said = sample_json(first).remarks
         return [each for each in said if not any(each.startswith(f"attribute {name!r} ") for name in declared)]
 
