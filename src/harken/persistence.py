@@ -37,7 +37,7 @@ from harken.model.limits import Limits
 from harken.model.schema import Schema
 from harken.model.subscriptions import ALWAYS, Validity
 from harken.normal.compiled import MOMENT
-from harken.written import Written
+from harken.written import Written, expression_of
 
 FORMAT = "harken-engine"
 VERSION = 4
@@ -226,8 +226,11 @@ def _texts(engine: SavedEngine) -> pa.Table:
 
 def _text(engine: SavedEngine, slot: int) -> str:
     """What was written, or what the matcher knows."""
-    written = None if engine.written is None else engine.written.text(slot)
-    return to_text(engine.matcher.expression(slot)) if written is None else written
+    kept = engine.written
+    text = None if kept is None else kept.text(slot)
+    if kept is not None and kept.is_loaded and expression_of(text, engine.limits) is None:
+        text = None
+    return to_text(engine.matcher.expression(slot)) if text is None else text
 
 
 def _read_texts(engine: SavedEngine, folder: Path, manifest: Manifest, verify: bool) -> None:

@@ -69,6 +69,8 @@ class Written:
         self._live = GrowingArray(np.int64)
         self._latest: tuple[_Block, list[str]] | None = None
         """A block that was unpacked: whoever asks for one text of it often asks for the next."""
+        self.is_loaded = False
+        """Whether some of the texts come from a file, and may be none."""
         self._begin()
 
     def __len__(self) -> int:
@@ -154,6 +156,7 @@ class Written:
             block = _Block(packed[begin:end], size, count)
             block.check()
             self._blocks.append(block)
+        self.is_loaded = True
         self._live = GrowingArray.of(_live(numbers, counts, slots))
         self._numbers = GrowingArray.of(numbers)
         self._begin()
@@ -212,6 +215,7 @@ class Written:
         slots = slots[slots < len(self._numbers)]
         slots = slots[np.argsort(self._numbers.values[slots])]
         fresh = Written()
+        fresh.is_loaded = self.is_loaded
         for start in range(0, len(slots), BLOCK):
             texts = {slot: self.text(slot) for slot in slots[start : start + BLOCK].tolist()}
             known = {slot: text for slot, text in texts.items() if text is not None}

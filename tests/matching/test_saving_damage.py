@@ -351,7 +351,7 @@ def test_ids_that_were_many_and_became_few_survive(tmp_path):
 
 
 def test_hundreds_of_damaged_folders_are_refused_or_work(tmp_path):
-    count = 21 if AS_PYTHON else 350
+    count = 14 if AS_PYTHON else 350
     damage.prepare(tmp_path, seed=7)
     outcomes = [(number, outcome) for number, _, outcome in damage.outcomes_of(tmp_path, 7, 0, count)]
     assert [each for each in outcomes if each[1] not in (damage.REFUSED, damage.WORKED)] == []
