@@ -102,14 +102,24 @@ def test_collected_rejects_are_told_one_by_one_and_the_others_are_matched(
 ) -> None:
     events = tmp_path / "e.jsonl"
     events.write_text('{"x": 1}\nbroken\n{"x": []}\n{"id": "last", "x": 1}\n')
-    done = run("match", "-s", bad_subscriptions, "-e", events, "--on-error", "collect")
+    schema = tmp_path / "schema.json"
+    schema.write_text('{"x": "int"}')
+    done = run("match", "-s", bad_subscriptions, "-e", events, "--on-error", "collect", "--schema", schema)
     assert done.status == 0
     assert pairs(done.out) == [(0, 1), (0, 5), ("last", 1), ("last", 5)]
     rejected = [line for line in done.err.splitlines() if line.startswith("rejected: ")]
     assert all(f":{place} " in line for place, line in zip((4, 2, 5), rejected, strict=False))
     assert "line 2: not JSON" in rejected[3]
-    assert "line 3: attribute 'x': list is not a type of the language" in rejected[4]
+    assert "line 3: attribute 'x' is declared int, found a list" in rejected[4]
     assert "5 rejects" in done.err
+
+
+def test_values_that_the_language_has_no_type_for_stop_nobody(subscriptions: Path, tmp_path: Path) -> None:
+    events = tmp_path / "e.jsonl"
+    events.write_text('{"price": [1]}\n{"price": 200, "item": ["camera"]}\n{"price": 99999999999999999999}\n')
+    done = run("match", "-s", subscriptions, "-e", events)
+    assert (done.status, pairs(done.out)) == (0, [(1, "bob")])
+    assert "3 events, 1 matches in" in done.err
 
 
 def test_a_failed_run_leaves_the_old_output_and_nothing_else(subscriptions: Path, tmp_path: Path) -> None:

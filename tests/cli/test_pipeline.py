@@ -385,12 +385,11 @@ def test_a_stream_into_a_database_writes_its_rejects_beside(subscriptions: Path,
 def test_a_stream_that_fails_says_why_in_one_line(subscriptions: Path, tmp_path: Path) -> None:
     incoming, out = tmp_path / "incoming", tmp_path / "matches"
     incoming.mkdir()
-    (incoming / "1.jsonl").write_text('{"id": 1, "price": [2]}\n')
-    done = pipeline(subscriptions, incoming, out, "--stream", "--once")
-    assert (done.status, done.err) == (
-        2,
-        "error: attribute 'price': array<bigint> is not a type of the language\n",
-    )
+    pq.write_table(pa.table({"id": [1], "price": [[2]]}), incoming / "1.parquet")
+    schema = tmp_path / "schema.json"
+    schema.write_text('{"item": "string", "price": "float"}')
+    done = pipeline(subscriptions, incoming, out, "--stream", "--once", "--schema", schema)
+    assert (done.status, done.err) == (2, "error: attribute 'price' is declared float, found array<bigint>\n")
     assert list(out.glob("batch=*")) == []
 
 

@@ -192,12 +192,12 @@ def test_a_truncated_parquet_file_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_fault_of_an_event_is_told_with_its_line_and_others_are_matched(tmp_path: Path) -> None:
-    engine = Engine()
+    engine = Engine(schema={"x": "int"})
     engine.subscribe("s", "x > 1")
     lines = "\n".join(f'{{"x": {"[]" if row in (3, 4, 9) else row}}}' for row in range(12))
     path = written(tmp_path, "e.jsonl", lines)
     (chunk,) = read_events(path)
-    with pytest.raises(InputFileError, match=r"e\.jsonl, line 4: attribute 'x': list is not a type"):
+    with pytest.raises(InputFileError, match=r"e\.jsonl, line 4: attribute 'x' is declared int, found a list"):
         list(match_chunk(engine, chunk))
     bad: list[InputFileError] = []
     parts = list(match_chunk(engine, chunk, on_bad=bad.append))
@@ -206,11 +206,23 @@ def test_a_fault_of_an_event_is_told_with_its_line_and_others_are_matched(tmp_pa
     assert found == [row for row in range(2, 12) if row not in (3, 4, 9)]
 
 
-def test_a_fault_of_a_whole_column_ends_the_matching_even_where_faults_are_collected(tmp_path: Path) -> None:
+def test_a_column_of_another_type_than_declared_is_a_fault_of_the_events_that_have_a_value(tmp_path: Path) -> None:
+    engine = Engine(schema={"x": "int"})
+    engine.subscribe("s", "x IS NULL")
+    (chunk,) = read_events(tabled(tmp_path, {"x": [[1], None, [2]]}))
+    with pytest.raises(InputFileError, match=r"row 0: attribute 'x' is declared int, found list<"):
+        list(match_chunk(engine, chunk))
+    bad: list[InputFileError] = []
+    ((names, matches),) = match_chunk(engine, chunk, on_bad=bad.append)
+    assert [names[at] for at in matches.column("event").to_pylist()] == [1]
+    assert [str(error).partition("row ")[2][:1] for error in bad] == ["0", "2"]
+
+
+def test_a_name_that_occurs_twice_ends_the_matching_even_where_faults_are_collected(tmp_path: Path) -> None:
     engine = Engine()
-    engine.subscribe("s", "x > 1")
-    (chunk,) = read_events(tabled(tmp_path, {"x": [[1], [2]]}))
-    with pytest.raises(InputFileError, match=r"attribute 'x': list<.*> is not a type of the language"):
+    engine.subscribe("s", "a.b > 1")
+    (chunk,) = read_events(tabled(tmp_path, {"a.b": [1], "a": [{"b": 1}]}))
+    with pytest.raises(InputFileError, match=r"attribute 'a\.b' occurs twice"):
         list(match_chunk(engine, chunk, on_bad=lambda _: None))
 
 

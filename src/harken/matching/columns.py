@@ -71,8 +71,7 @@ class Column:
     def __init__(self, column: pa.Array | pa.ChunkedArray) -> None:
         if isinstance(column, pa.ChunkedArray):
             column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-        self.said = str(column.type)
-        """The type as Arrow calls it."""
+        self._arrow_type = column.type
         self.type = arrow_type(column.type)
         """The type that its values have; None if they are all foreign."""
         if pa.types.is_dictionary(column.type) and self.type is not None:
@@ -83,10 +82,15 @@ class Column:
     def __len__(self) -> int:
         return len(self._column)
 
+    @property
+    def said(self) -> str:
+        """The type as Arrow calls it."""
+        return str(self._arrow_type)
+
     @cached_property
     def there(self) -> Mask:
         """Which rows have a value, foreign or not; empty if all have."""
-        if pa.types.is_union(self._column.type):  # has no nulls of its own
+        if self.type is None and pa.types.is_union(self._column.type):  # has no nulls of its own
             return np.array([value is not None for value in self._column.to_pylist()], bool)
         if not self._column.null_count:
             return _ALL_VALID
@@ -136,9 +140,10 @@ class Column:
     def _machine_numbers(self) -> tuple[Numbers | None, Mask | None]:
         column, kind = self._column, self._column.type
         if self.type is Type.FLOAT and not pa.types.is_decimal(kind):
-            floats = np.asarray(column.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False))
-            bad = np.isnan(floats)
-            return floats, bad
+            column = column if kind == pa.float64() else column.cast(pa.float64())
+            column = column.fill_null(0.0) if column.null_count else column
+            floats = np.asarray(column.to_numpy(zero_copy_only=False))
+            return floats, np.isnan(floats)
         if self.type is Type.INT or (self.type is not None and self.type.kind in INTEGER_KINDS):
             return _integers(column, self.type)
         return None, None
