@@ -99,5 +99,5 @@ def test_the_bench_extra_measures_and_draws_a_plot(wheel: Path, tmp_path: Path) 
     environment = Environment(tmp_path, wheel, "bench")
     environment.run("harken", "bench", "soak", "--minutes", "0.05", "--out", "results")
     (report,) = (tmp_path / "results").glob("*.json")
-    assert json.loads(report.read_text(encoding="utf-8"))["name"] == "soak"
+    assert json.loads(report.read_text(encoding="utf-8"))["experiment"] == "soak"
     assert list((tmp_path / "results").glob("*.png"))

@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -254,7 +255,7 @@ def stored(found: DataFrame, path: Path) -> object:
     import sqlite3
 
     DatabaseSink(f"sqlite:///{path}").write(0, found)
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection:
         (rows,) = connection.execute("select count(*) from notifications").fetchone()
     return rows
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
+from sqlalchemy import event
+from sqlalchemy.pool import Pool
 
 from harken import Engine, SymmetricEngine, attr
 from harken.errors import (
@@ -205,6 +208,27 @@ def test_a_closed_engine_on_a_database_says_so(tmp_path):
         market.subscribe("one", "x = 1")
     with pytest.raises(ClosedError, match=r"market\.db.*closed"):
         market.match("x = 1")
+
+
+def test_an_engine_that_is_let_go_without_being_closed_closes_its_connections(tmp_path):
+    opened: list[object] = []
+    closed: list[object] = []
+    listeners = [
+        ("connect", lambda connection, record: opened.append(connection)),
+        ("close", lambda connection, record: closed.append(connection)),
+    ]
+    for name, listener in listeners:
+        event.listen(Pool, name, listener)
+    try:
+        market = SymmetricEngine(f"sqlite:///{tmp_path}/market.db")
+        market.subscribe("one", "x = 1")
+        del market
+        gc.collect()
+    finally:
+        for name, listener in listeners:
+            event.remove(Pool, name, listener)
+    assert opened
+    assert closed == opened
 
 
 def test_an_unknown_direction_is_told():

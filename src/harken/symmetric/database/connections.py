@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import textwrap
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -37,6 +38,8 @@ class Database:
         self._url = _normal(url)
         self._engine: Engine | None = _engine(self._url, on_connect)
         self._process = os.getpid()
+        # Whoever lets go of this without closing it leaves no connections open either.
+        weakref.finalize(self, _let_go, self._engine, self._process)
 
     def __repr__(self) -> str:
         return f"Database({self.where!r})"
@@ -112,6 +115,12 @@ class Database:
         said = textwrap.shorten(str(original), 300)
         kind = OvertakenError if getattr(original, "sqlstate", None) in _IN_VAIN else DatabaseError
         return kind(attempted, self.where, said)
+
+
+def _let_go(engine: Engine, process: int) -> None:
+    """Close the connections of the process that opened them; a fork of it has no business with them."""
+    if os.getpid() == process:
+        engine.dispose()
 
 
 def dialect_of(url: str) -> Literal["sqlite", "postgresql"]:
