@@ -28,15 +28,15 @@ TRIED = [(place, case) for place in IN_MEMORY.values() for case in place.cases]
 
 @pytest.mark.parametrize(("place", "case"), TRIED, ids=lambda each: each.name)
 def test_a_change_in_memory_that_is_stopped_is_made_entirely_or_not_at_all(place, case):
-    first = 1 + TRIED.index((place, case)) % 31
-    assert stop_everywhere(place, case, stride=31, first=first) > 1
+    first = 1 + TRIED.index((place, case)) % 61
+    assert stop_everywhere(place, case, stride=61, first=first) > 1
 
 
 @pytest.mark.parametrize("name", [case.name for case in ENGINE_CASES + AUCTION_CASES])
 def test_a_change_on_sqlite_that_is_stopped_is_made_entirely_or_not_at_all(name, tmp_path):
     places = on_database("SQLite", {"url": f"sqlite:///{tmp_path}/faults.db"})
     place, case = next((place, case) for place in places for case in place.cases if case.name == name)
-    assert stop_everywhere(place, case, stride=301, first=61) > 0
+    assert stop_everywhere(place, case, stride=601, first=61) > 0
 
 
 @pytest.mark.parametrize("name", ["subscribe", "publish, replacing", "cycle"])

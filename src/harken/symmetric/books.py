@@ -127,11 +127,7 @@ class MemoryBook:
     def look(self, attempted: str, work: Callable[[Book], Result]) -> Result:
         """Do some work while nothing changes."""
 
-        def on() -> Result:
-            self._kept.check_open()
-            return work(self)
-
-        return self._kept.look(on)
+        return self._kept.look(lambda: work(self._within(self._kept.joined())))
 
     def _within(self, store: MemoryStore) -> MemoryBook:
         """The book, with a store whose calls are part of a change."""

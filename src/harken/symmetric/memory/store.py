@@ -58,12 +58,16 @@ class MemoryStore:
 
         The work is given a store whose calls are part of it.
         """
+        return self._change(lambda: work(self.joined()))
+
+    def joined(self) -> MemoryStore:
+        """The store as it is seen by those who are in the middle of `together` or `look`."""
         joined = copy(self)
         joined._is_joined = True
-        return self._change(lambda: work(joined))
+        return joined
 
     def look(self, work: Callable[[], Result]) -> Result:
-        """Do some work that changes nothing, while nothing changes."""
+        """Do some work that changes nothing, while nothing changes. What it asks of the store it asks of `joined`."""
         if self._is_joined:
             return work()
         while True:
