@@ -234,3 +234,21 @@ def test_an_engine_that_is_let_go_without_being_closed_closes_its_connections(tm
 def test_an_unknown_direction_is_told():
     with pytest.raises(ValueError, match="covers is one of"):
         SymmetricEngine(covers="both")
+
+
+def test_a_foreign_value_stops_nobody_where_subscriptions_decide(make):
+    market = make(covers="subscription")
+    market.subscribe("cheap", "price < 300")
+    market.subscribe("new", "tags = 'new'")
+    event = {"price": 1, "tags": ["new"], "ratio": float("nan")}
+    assert market.match(event) == ["cheap"]
+    assert market.match_batch([event]).to_pylist() == [{"publication": 0, "subscription": "cheap"}]
+    assert market.publish("offer", event, valid_until=SOON) == ["cheap"]
+    assert market.subscribe("late", "price = 1") == ["offer"]
+
+
+def test_a_foreign_value_is_told_to_who_publishes_it_where_publications_decide(make):
+    market = make()
+    market.subscribe("cheap", "price < 300")
+    with pytest.raises(EventError, match="attribute 'tags': a list is no value to publish"):
+        market.match({"price": 1, "tags": ["new"]})

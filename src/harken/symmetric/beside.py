@@ -57,7 +57,7 @@ class EngineBeside:
         return found
 
     def _new(self) -> Engine:
-        return Engine("dynamic", self._schema, limits=self._limits)
+        return Engine("dynamic", self._schema, limits=self._limits, keep_text=False)
 
     def _give_up(self) -> None:
         self._engine = None

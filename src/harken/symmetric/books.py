@@ -126,7 +126,6 @@ class MemoryBook:
 
     def look(self, attempted: str, work: Callable[[Book], Result]) -> Result:
         """Do some work while nothing changes."""
-
         return self._kept.look(lambda: work(self._within(self._kept.joined())))
 
     def _within(self, store: MemoryStore) -> MemoryBook:

@@ -249,12 +249,12 @@ class SymmetricEngine:
         return Held(checked_id(id), boxes, text, validity.valid_until, validity.valid_from)
 
     def _held_event(self, id: SubscriptionId, event: Mapping[str, object], validity: Validity) -> Held:
-        boxes = event_of(event, self.schema)
+        boxes = event_of(event, self.schema, self.covers)
         return Held(checked_id(id), boxes, event_text(event), validity.valid_until, validity.valid_from)
 
     def _boxes(self, publication: Publication) -> Boxes:
         if isinstance(publication, Mapping):
-            return event_of(publication, self.schema)
+            return event_of(publication, self.schema, self.covers)
         return boxes_of(publication, self.schema, self.limits)
 
     def _compiled(self, rows: SubscriptionSource) -> pa.Table:

@@ -14,8 +14,9 @@ from typing import Literal, TypeAlias, get_args
 from harken.compiler import read_expression
 from harken.errors import ConstraintError, EventError, ExpressionError
 from harken.language.printer import name_text, value_text
-from harken.model.events import flatten
+from harken.model.events import FlatEvent, flatten
 from harken.model.expressions import Expression
+from harken.model.foreign import Foreign
 from harken.model.limits import DEFAULT_LIMITS, Limits
 from harken.model.numbers import Exact, decimal_constant
 from harken.model.schema import Schema
@@ -65,17 +66,19 @@ def boxes_of(given: str | Expression, schema: Schema | None = None, limits: Limi
     return Boxes(tuple(boxes))
 
 
-def event_of(event: Mapping[str, object], schema: Schema | None = None) -> Boxes:
+def event_of(event: Mapping[str, object], schema: Schema | None = None, covers: Covers = "publication") -> Boxes:
     """An event, whose attributes have single values, as a publication; EventError if it is none.
 
-    Nested mappings become dotted attributes, and what is None is missing.
+    Nested mappings become dotted attributes, and what is None is missing. A foreign value meets nothing. Where
+    subscriptions decide it is left out; where the publication does, nobody could be met, and whoever publishes it
+    is told.
     """
     flat, foreign = flatten(event)
     for name, odd in foreign.items():
-        # A point that lies in no set: whoever publishes it is told, as nothing could be decided on it.
-        said = f"attribute {name!r}: {odd.what} is no value to publish"
-        raise EventError(said, attribute=name, value=odd.shown)
-    values: dict[str, EventValue] = flat  # type: ignore[assignment]  # none is foreign
+        if covers == "publication" or (schema is not None and name in schema):
+            said = f"attribute {name!r}: {odd.what} is no value to publish"
+            raise EventError(said, attribute=name, value=odd.shown)
+    values = _known(flat)
     if schema is not None:
         for name, value in values.items():
             schema.check_value(name, value)
@@ -85,8 +88,12 @@ def event_of(event: Mapping[str, object], schema: Schema | None = None) -> Boxes
 def event_text(event: Mapping[str, object]) -> str:
     """An event as the text of a constraint: of every attribute, that it has its value."""
     flat, _ = flatten(event)
-    said = [f"{name_text(name)} = {value_text(value)}" for name, value in flat.items()]  # type: ignore[arg-type]
+    said = [f"{name_text(name)} = {value_text(value)}" for name, value in _known(flat).items()]
     return " AND ".join(said) or "TRUE"
+
+
+def _known(flat: FlatEvent) -> dict[str, EventValue]:
+    return {name: value for name, value in flat.items() if not isinstance(value, Foreign)}
 
 
 def matches(publication: Boxes, subscription: Boxes, covers: Covers = "publication") -> bool:
