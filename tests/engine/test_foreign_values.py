@@ -480,11 +480,24 @@ def test_a_frame_in_polars_types_is_read(algorithm):
         {
             "s": pa.array(["a", None], pa.string_view()),
             "t": pa.array([datetime(2026, 2, 1, tzinfo=UTC), None], pa.timestamp("us", "UTC")),
-            "c": pa.array(["x", None]).cast(pa.dictionary(pa.uint32(), pa.large_string())),
+            "c": pa.DictionaryArray.from_arrays(
+                pa.array([0, None], pa.uint32()), pa.array(["x", "y"], pa.string_view())
+            ),
             "l": pa.array([[1], None], pa.large_list(pa.int64())),
         }
     )
     assert pairs(engine.match_batch(Frame(table))) == [(0, 0), (0, 1), (0, 2), (0, 3)]
+    engine = engine_of(
+        algorithm, "s = 'a'", "c = 'x'", "EXISTS s", schema={"s": "string", "c": "string", "n": "int"}
+    )
+    events = pa.concat_tables([table.slice(0, 1)] * 3).append_column(
+        "n", pa.array([None, "x", None], pa.string_view())
+    )
+    found = engine.match_batch(Frame(events), on_error="collect")
+    assert pairs(found.matches) == [(row, id) for row in (0, 2) for id in (0, 1, 2)]
+    assert found.rejects.column("value").to_pylist() == ["'x'"]
+    nobody = engine.match_batch(Frame(events.slice(1, 1)), on_error="collect")
+    assert (nobody.matches.num_rows, nobody.rejects.num_rows) == (0, 1)
 
 
 def test_the_compiled_form_may_come_as_a_frame():

@@ -75,7 +75,7 @@ class Column:
         self.type = arrow_type(column.type)
         """The type that its values have; None if they are all foreign."""
         if pa.types.is_dictionary(column.type) and self.type is not None:
-            column = column.cast(column.type.value_type)
+            column = _decoded(column)
         self._column = column
         self._distinct: tuple[npt.NDArray[np.int64], list[EventValue]] | None = None
 
@@ -198,6 +198,24 @@ class Column:
             kind = self._column.type
             odd = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
             return self._column[row].as_buffer().to_pybytes() if odd else self._column[row].value
+
+
+def _decoded(column: pa.DictionaryArray) -> pa.Array:
+    values = column.dictionary
+    # Arrow has few functions for views, and Polars gives categories as such.
+    return (values.cast(pa.large_string()) if pa.types.is_string_view(values.type) else values).take(
+        column.indices
+    )
+
+
+def rows_of(column: pa.ChunkedArray, rows: npt.NDArray[np.int64]) -> pa.ChunkedArray:
+    """Some rows of a column, ascending."""
+    try:
+        return column.take(pa.array(rows))
+    except pa.ArrowNotImplementedError:  # for views, as above: run by run
+        runs = np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1) if len(rows) else []
+        parts = [chunk for run in runs for chunk in column.slice(int(run[0]), len(run)).chunks]
+        return pa.chunked_array(parts, column.type)
 
 
 def _places(values: list[EventValue | None]) -> tuple[npt.NDArray[np.int64], list[EventValue]]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harken.errors import EventError
-from harken.matching.columns import Column, Mask
+from harken.matching.columns import Column, Mask, rows_of
 from harken.matching.mentions import Mentions
 from harken.matching.tables import ArrowStream, table_of
 from harken.model.events import Event, FlatEvent, flatten, is_flat
@@ -76,8 +76,7 @@ class EventBatch:
             return cls(None, wanted, table.num_rows)
         rejects.extend(faults[row] for row in sorted(faults))  # type: ignore[union-attr]  # seen above
         kept = np.delete(np.arange(table.num_rows), list(faults))
-        taken = pa.array(kept)
-        return cls(None, {name: column.take(taken) for name, column in wanted.items()}, len(kept), kept)
+        return cls(None, {name: rows_of(column, kept) for name, column in wanted.items()}, len(kept), kept)
 
     @classmethod
     def _of_rows(
