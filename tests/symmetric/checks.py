@@ -13,10 +13,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from harken.compiler import Texts, compile_texts
-from harken.errors import ConstraintError, DuplicateSubscriptionError, UnknownSubscriptionError
+from harken.errors import (
+    ClosedError,
+    ConstraintError,
+    DuplicateSubscriptionError,
+    SubscriptionError,
+    UnknownSubscriptionError,
+)
 from harken.symmetric.contract import Held, Side, Store
 from harken.symmetric.reference import ReferenceStore
-from harken.symmetric.semantics import DIRECTIONS, Boxes
+from harken.symmetric.semantics import DIRECTIONS, Boxes, boxes_of
 from tests.symmetric.constraints import Constraints
 
 Make = Callable[[], Store]
@@ -170,6 +176,10 @@ def check_what_has_expired_does_not_match(make: Make, seed: int) -> None:
     made = Constraints(f"expired-{seed}")
     store, judge = both(make)
     coming = [held(made, at, NOW + timedelta(minutes=at - 5)) for at in range(10)]
+    coming += [
+        Held(at, each.boxes, each.text, None, NOW + timedelta(minutes=at - 15))
+        for at, each in enumerate(coming, 10)
+    ]
     for each in (store, judge):
         each.put("publications", coming, "publication", at=NOW)
         each.put("subscriptions", coming, "publication", at=NOW)
@@ -190,6 +200,91 @@ def check_notices_wait_until_they_are_settled(make: Make, seed: int) -> None:
     store.settle(numbers[:2])
     store.settle(numbers[:2])
     assert store.notices(1_000) == waiting[2:]
+
+
+def check_claimed_notices_are_nobody_elses_until_the_claim_ends(make: Make, seed: int) -> None:
+    store, judge = both(make)
+    for each in (store, judge):
+        each.put("subscriptions", [Held(at, boxes_of("x > 0"), "x > 0") for at in range(8)], "publication")
+        each.put("publications", [Held("p", boxes_of("x = 1"), "x = 1")], "publication", notify=True, at=NOW)
+    chance, settled = random.Random(seed), set[int]()
+    waiting = {which: each.notices(100) for which, each in enumerate((store, judge))}
+    place = [{notice.number: at for at, notice in enumerate(waiting[which])} for which in (0, 1)]
+    for minute in range(20):
+        moment, end = NOW + timedelta(minutes=minute), NOW + timedelta(minutes=minute + chance.randint(1, 4))
+        limit = chance.randint(1, 3)
+        claimed = [each.claim(limit, end, at=moment) for each in (store, judge)]
+        places = [[place[which][notice.number] for notice in claimed[which]] for which in (0, 1)]
+        assert places[0] == places[1] == sorted(places[0])
+        assert settled.isdisjoint(places[0])
+        act = chance.choice(["settle", "release", "crash"])
+        for each, found in zip((store, judge), claimed, strict=True):
+            numbers = [notice.number for notice in found]
+            if act == "settle":
+                each.settle(numbers)
+            elif act == "release":
+                each.release(numbers, end)
+                each.release(numbers, end)
+        settled |= set(places[0]) if act == "settle" else set()
+
+
+def check_ids_of_subscriptions_are_of_one_kind(make: Make, seed: int) -> None:
+    made = Constraints(f"kinds-{seed}")
+    store = make()
+    table = compile_texts(Texts(["two"], ["x = 1"])).table
+    with pytest.raises(SubscriptionError, match="of one kind"):
+        store.put("subscriptions", [held(made, 1), held(made, "one")], "publication")
+    store.put("subscriptions", [held(made, 1)], "publication")
+    with pytest.raises(SubscriptionError, match="of one kind"):
+        store.put("subscriptions", [held(made, "one")], "publication", replace=True)
+    with pytest.raises(SubscriptionError, match="of one kind"):
+        store.load("subscriptions", table, None)
+    store.put("publications", [held(made, 1), held(made, "one")], "publication")
+    assert store.ids("subscriptions") == [1]
+    store.remove("subscriptions", [1])
+    store.load("subscriptions", table, None)
+    assert store.ids("subscriptions") == ["two"]
+
+
+def check_matches_come_with_their_boxes(make: Make, seed: int) -> None:
+    made = Constraints(f"boxes-{seed}")
+    store = make()
+    several_held = several(made, 15)
+    store.put("subscriptions", several_held, "publication")
+    for boxes in asked(made, 5):
+        found = store.matched("subscriptions", boxes, "publication")
+        assert set(found) == {id for _, id in store.match("subscriptions", [boxes], "publication")}
+        assert all(found[each.id] == each.boxes for each in several_held if each.id in found)
+    names = {name for each in several_held for box in each.boxes.boxes for name in box}
+    assert names <= store.attributes("subscriptions")
+
+
+def check_a_closed_store_refuses_everything(make: Make, seed: int) -> None:
+    made = Constraints(f"closed-{seed}")
+    store = make()
+    store.put("subscriptions", several(made, 3), "publication")
+    store.close()
+    store.close()
+    for call in (
+        lambda: store.put("subscriptions", [], "publication"),
+        lambda: store.put("subscriptions", [held(made, 9)], "publication"),
+        lambda: store.load("subscriptions", compile_texts(Texts([9], ["x = 1"])).table, None),
+        lambda: store.remove("subscriptions", [1]),
+        lambda: store.remove("subscriptions", []),
+        lambda: store.match("subscriptions", asked(made, 1), "publication"),
+        lambda: store.matched("subscriptions", asked(made, 1)[0], "publication"),
+        lambda: store.attributes("subscriptions"),
+        lambda: store.get("subscriptions", 1),
+        lambda: store.ids("subscriptions"),
+        lambda: store.count("subscriptions"),
+        lambda: store.notices(1),
+        lambda: store.claim(1, NOW),
+        lambda: store.release([1], NOW),
+        lambda: store.settle([1]),
+        lambda: store.settle([]),
+    ):
+        with pytest.raises(ClosedError):
+            call()
 
 
 def check_a_load_that_cannot_be_said_changes_nothing(make: Make, seed: int) -> None:

@@ -64,12 +64,12 @@ class ReferenceStore:
 
     def remove(self, side: Side, ids: Iterable[SubscriptionId]) -> None:
         """Forget constraints."""
-        going = list(ids)
+        going, held = list(ids), self._held[side]
         for id in going:
-            if id not in self._held[side]:
+            if id not in held:
                 raise unknown(side, id)
         for id in going:
-            self._held[side].pop(id, None)
+            held.pop(id, None)
 
     def match(
         self, side: Side, asked: Sequence[Boxes], covers: Covers, *, at: datetime | None = None

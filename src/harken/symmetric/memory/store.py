@@ -67,7 +67,7 @@ class MemoryStore:
         return joined
 
     def look(self, work: Callable[[], Result]) -> Result:
-        """Do work that changes nothing, while nothing changes. What it asks of the store it asks of `joined`."""
+        """Do some work while nothing changes. What it asks of the store, it asks of the `joined` one."""
         if self._is_joined:
             return work()
         while True:
