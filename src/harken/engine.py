@@ -343,9 +343,6 @@ class Engine:
             self._change = change
             change.make(self._held())
             self._change = None
-        except EventError:  # nothing has been changed then: see Learning
-            self._change = None
-            raise
         finally:
             self._settle()
 

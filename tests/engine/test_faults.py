@@ -16,7 +16,6 @@ from harken.bench.experiments.faults import (
     steps_of,
 )
 from harken.bench.failing import InjectedError, Steps
-from harken.errors import EventError
 
 pytestmark = pytest.mark.kernel
 STEPS, ALLOCATIONS = 8, 2
@@ -54,16 +53,6 @@ def test_a_change_that_cannot_be_settled_is_settled_by_the_next_call(monkeypatch
     assert sorted(engine.match({"x": 1})) == list(range(10))
     engine.subscribe(10, "x = 1")
     assert len(engine) == 11
-
-
-def test_events_that_cannot_be_learned_from_cost_nothing_but_an_error():
-    engine = Engine("dynamic")
-    engine.subscribe(1, "x < 1")
-    matcher = engine._matcher
-    with pytest.raises(EventError):
-        engine.learn([{"x": float("nan")}])
-    assert engine._matcher is matcher
-    assert engine.match({"x": 0}) == [1]
 
 
 def test_an_interrupt_while_waiting_for_readers_lets_them_in_again():

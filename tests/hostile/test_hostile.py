@@ -182,11 +182,14 @@ def damage(folder: Path, how: dict[str, object]) -> None:
     if how.get("remove") == ".":
         shutil.rmtree(folder)
     elif "remove" in how:
-        (folder / str(how["remove"])).unlink()
+        next(folder.rglob(str(how["remove"]))).unlink()
     elif "write" in how:
         write(folder, str(how["write"]), how["content"])
+    elif "earlier" in how:  # texts as versions before had them
+        damage(folder, {"set": {"version": 1, "form": "texts"}, "unset": "generation"})
+        write(folder, "subscriptions.parquet", how["earlier"])
     elif "truncate" in how:
-        path = folder / str(how["truncate"])
+        path = next(folder.rglob(str(how["truncate"])))
         path.write_bytes(path.read_bytes()[: how["keep"]])  # type: ignore[misc]
     else:
         path = folder / "manifest.json"

@@ -13,7 +13,7 @@ from harken.model.values import checked_value
 SubscriptionId: TypeAlias = str | int
 """A string or a 64-bit integer; one engine holds ids of one of the two."""
 
-_WRITE_ONE = "write a datetime, like datetime(2026, 11, 15, tzinfo=UTC)"
+_WRITE_ONE = "write a datetime, like datetime(2026, 11, 15, tzinfo=UTC), or in a file 2026-11-15T00:00:00Z"
 
 
 @dataclass(frozen=True, slots=True)
