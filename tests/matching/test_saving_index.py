@@ -332,7 +332,7 @@ def test_a_failed_save_of_an_index_leaves_what_was_there(tmp_path, monkeypatch):
     def fail(*_, **__):
         raise OSError("disk full")
 
-    monkeypatch.setattr(np, "save", fail)
+    monkeypatch.setattr(np.lib.format, "write_array", fail)
     with pytest.raises(OSError, match="disk full"):
         engine.save(tmp_path / "engine")
     assert contents(tmp_path / "engine") == before
@@ -353,6 +353,9 @@ def test_a_state_of_parts_is_read_as_it_was_written(tmp_path):
     assert state.part("one").array("empty", np.int32, 2).shape == (0, 5)
     assert state.part("two").fact("n") == [0.1, None]
     assert state.part("two").array("a", np.float64).tolist() == [0.0, 1.0, 2.0]
-    assert state.part("two").table("t").to_pydict() == {"x": ["ä", None]}
+    columns = pa.schema([("x", pa.string())])
+    assert state.part("two").table("t", columns).to_pydict() == {"x": ["ä", None]}
+    with pytest.raises(ValueError, match="other columns"):
+        state.part("two").table("t", pa.schema([("x", pa.int64())]))
     with pytest.raises(ValueError, match="there is no b"):
         state.part("two").array("b", np.float64)
