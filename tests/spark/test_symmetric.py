@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from harken import Schema, SymmetricEngine
 from harken.compiler import Texts, compile_texts
-from harken.errors import SubscriptionError, TaskError
+from harken.errors import ArgumentError, ArgumentTypeError, SubscriptionError, TaskError
 from harken.language import to_text
 from harken.model.expressions import Expression
 from harken.model.subscriptions import moment_of
@@ -67,10 +67,11 @@ class SparkStore:
         # What is held on the side of publications is a subscription to what is asked: only the direction turns.
         turned: dict[Covers, Covers] = {"publication": "subscription", "subscription": "publication"}
         kept = [held for id in self._kept.ids(side) if (held := self._kept.get(side, id)) is not None]
-        rows = [(held.id, held.text, held.valid_until) for held in kept]
+        rows = [(held.id, held.text, held.valid_from, held.valid_until) for held in kept]
+        columns = "id long, expression string, valid_from timestamp, valid_until timestamp"
         found = symmetric_match(
             frame(self._spark, enumerate(SAID[id(boxes)][0] for boxes in asked)),
-            self._spark.createDataFrame(rows, "id long, expression string, valid_until timestamp"),
+            self._spark.createDataFrame(rows, columns),
             covers=covers if side == "subscriptions" else turned[covers],
             shards=self._shards,
             at=at,
@@ -153,10 +154,16 @@ def test_frames_and_options_that_will_not_do_are_told_at_once(spark: SparkSessio
         symmetric_match(good.drop("expression"), good)
     with pytest.raises(SubscriptionError, match="'id'"):
         symmetric_match(good, good.drop("id"))
-    with pytest.raises(ValueError, match="shards is a positive number"):
+    with pytest.raises(ArgumentError, match="shards is a positive whole number, found 0"):
         symmetric_match(good, good, shards=0)
-    with pytest.raises(ValueError, match="covers is one of"):
+    with pytest.raises(ArgumentError, match="covers is one of"):
         symmetric_match(good, good, covers="both")  # type: ignore[arg-type]
+    wrong: list[tuple[str, object]] = [("shards", "2"), ("shards", True), ("at", "now"), ("schema", 5)]
+    for name, value in wrong:
+        with pytest.raises(ArgumentTypeError, match=f"{name} is a"):
+            symmetric_match(good, good, **{name: value})  # type: ignore[arg-type]
+    with pytest.raises(ArgumentTypeError, match="subscriptions is a DataFrame, found list"):
+        symmetric_match(good, [])  # type: ignore[arg-type]
 
 
 @settings(max_examples=4, suppress_health_check=list(HealthCheck))
