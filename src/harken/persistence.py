@@ -257,9 +257,9 @@ def _text_table(folder: Path, manifest: Manifest, verify: bool) -> pa.Table:
 
 def _parquet(path: Path, verify: bool) -> pa.Table:
     """Texts as they were saved up to version 3, where repeated ones took hardly any room."""
-    if not {"id", "expression", *_ABOUT.names[1:]} <= set(pq.read_schema(path).names):
-        raise ValueError(f"{path.name} has not the columns id and expression, owner and bounds")
     texts = ["id", "expression", "owner"]
+    if not set(texts) <= set(pq.read_schema(path).names):
+        raise ValueError(f"{path.name} has not the columns id and expression, and owner")
     with pq.ParquetFile(path, page_checksum_verification=verify, read_dictionary=texts) as file:
         if file.metadata.num_rows > MOST_ROWS_PER_BYTE * path.stat().st_size:
             raise ValueError(f"{path.name} claims to hold {file.metadata.num_rows:,} subscriptions")
