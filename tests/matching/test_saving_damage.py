@@ -340,6 +340,19 @@ def test_a_packed_table_is_refused_before_it_is_unpacked(saved):
         Engine.load(saved)
 
 
+def test_a_predicate_that_is_said_in_another_way_is_refused(saved):
+    path = inside(saved) / "index.predicates.table.predicates.arrow"
+    table = read_table(path)
+    at = table.column_names.index("text")
+    texts = ["superfluous" if text is None else text for text in table.column(at).to_pylist()]
+    table = table.set_column(at, "text", pa.array(texts, pa.string()))
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    seal(saved)
+    with pytest.raises(IndexFormatError, match="not said as it is known"):
+        Engine.load(saved)
+
+
 def test_ids_that_were_many_and_became_few_survive(tmp_path):
     engine = Engine("propagation")
     engine.subscribe_many((at, f"x = {at}") for at in range(1_200))

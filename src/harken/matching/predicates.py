@@ -31,22 +31,26 @@ from harken.matching.kernels.layout import (
 )
 from harken.matching.members import Members
 from harken.matching.mentions import Mentions
-from harken.matching.rows import PREDICATE_ROWS, Row, predicate_table, predicates_of
+from harken.matching.rows import (
+    BOUNDS,
+    PREDICATE_ROWS,
+    Row,
+    canonical,
+    constant_in,
+    meaning,
+    predicate_table,
+    predicates_of,
+)
 from harken.matching.saving import Arrays, State, require
 from harken.matching.soundness import Sense, check_predicates
 from harken.model import capacity
 from harken.model.evaluation import holds
 from harken.model.expressions import Expression, Not, Predicate
-from harken.model.values import SPATIAL_KINDS, EventValue, Kind, Type, Value, checked_constant, kind_of
-from harken.normal.operators import OPERATORS, Operand, constant_of, expression_of
+from harken.model.values import SPATIAL_KINDS, EventValue, Kind, kind_of
+from harken.normal.operators import OPERATORS, expression_of
 
 Test = Callable[[EventValue], bool]
 
-_BOUNDS = {">": (True, 1), ">=": (True, 0), "<": (False, -1), "<=": (False, 0)}
-"""Bounding operators: whether they bound from below, and how far from the constant's label the bound is."""
-
-
-_CODES = {"=": EQUAL, "!=": DIFFERENT, "in": MEMBER, "is": IS_PRESENT}
 _LED_TO = (EQUAL, MEMBER, TESTED)
 """Operators of predicates that phase one finds from an event's values."""
 
@@ -242,14 +246,19 @@ class PredicateTable:
         """What a predicate says of a dimension that is there; ValueError if it is none."""
         name, operator, operand = rows[0]
         operators = {row[1] for row in rows}
-        require(len(rows) == 1 or operators == {"in"} or operators <= _BOUNDS.keys(), "a predicate is several")
+        require(len(rows) == 1 or operators == {"in"} or operators <= BOUNDS.keys(), "a predicate is several")
         require(all(row[0] == name for row in rows) and operator in OPERATORS, "a predicate is of two attributes")
-        code, kind = _meaning(operator, operand)
+        # The same predicate would be interned anew if it were said in any other way.
+        require(rows == tuple(sorted(set(rows))), "a predicate is not said as it is known")
+        require(
+            all(each == canonical(operator, each) for _, _, each in rows), "an operand is not said as it is known"
+        )
+        code, kind = meaning(operator, operand)
         dimension = self.by_attribute[name][kind]
         if code in (TESTED, IS_PRESENT, IS_ABSENT):
             expression_of([rows])  # looks at its parts itself
             return Sense(code, dimension, (), 0, 0)
-        constants = [checked_constant(_constant(each)) for _, _, each in rows]
+        constants = [constant_in(each) for _, _, each in rows]
         require(all(kind_of(constant) is kind for constant in constants), "a predicate is of two kinds")
         low, high = 0, 0
         if code == INTERVAL:
@@ -283,11 +292,11 @@ class PredicateTable:
     def _understood(self, number: int, rows: tuple[Row, ...]) -> tuple[int, Dimension, int]:
         """A predicate's operator for kernels, its dimension and its first operand."""
         attribute, operator, operand = rows[0]
-        code, kind = _meaning(operator, operand)
+        code, kind = meaning(operator, operand)
         dimension = self._dimension_for(attribute, kind)
         if code == TESTED:
             self._tests.setdefault(dimension.number, {})[number] = _test(expression_of([rows]))
-        return code, dimension, dimension.hold(_constant(operand)) if code in (EQUAL, DIFFERENT) else 0
+        return code, dimension, dimension.hold(constant_in(operand)) if code in (EQUAL, DIFFERENT) else 0
 
     def _is_listed(self, number: int) -> bool:
         """Whether phase one may list a predicate along with others of its dimension."""
@@ -301,12 +310,12 @@ class PredicateTable:
                 self._equal.values[place] = number
         if operator == MEMBER:
             for _, _, operand in self.rows(number):
-                self._members.add(self._place(dimension, dimension.hold(_constant(operand))), number)
+                self._members.add(self._place(dimension, dimension.hold(constant_in(operand))), number)
         if operator == INTERVAL:
             self._intervals.setdefault(dimension.number, set()).add(number)
             self._unordered.setdefault(dimension.number, []).append(number)
             for _, _, operand in self.rows(number):
-                dimension.order.hold(_constant(operand))
+                dimension.order.hold(constant_in(operand))
 
     def _place(self, dimension: Dimension, code: int) -> int:
         """Where a constant's equality stands; a dimension that has outgrown its room moves to the end."""
@@ -357,7 +366,7 @@ class PredicateTable:
             dimension.drop(code)
         elif operator == MEMBER:
             for _, _, operand in rows:
-                code = dimension.codes[_constant(operand)]
+                code = dimension.codes[constant_in(operand)]
                 self._members.discard(self._place(dimension, code), number)
                 dimension.drop(code)
         elif operator == TESTED:
@@ -365,7 +374,7 @@ class PredicateTable:
         if operator == INTERVAL:
             self._intervals[dimension.number].discard(number)
             for _, _, operand in rows:
-                dimension.order.drop(_constant(operand))
+                dimension.order.drop(constant_in(operand))
 
     def _order_dimensions(self) -> None:
         """Give new order predicates, or all of a dimension whose labels are new, their bounds in labels."""
@@ -387,8 +396,8 @@ class PredicateTable:
     def _bounds_in_labels(self, dimension: Dimension, rows: tuple[Row, ...]) -> tuple[int, int]:
         low, high = LOWEST, HIGHEST
         for _, operator, operand in rows:
-            from_below, offset = _BOUNDS[operator]
-            label = dimension.order.label_of_constant(_constant(operand)) + offset
+            from_below, offset = BOUNDS[operator]
+            label = dimension.order.label_of_constant(constant_in(operand)) + offset
             low, high = (label, high) if from_below else (low, label)
         return low, high
 
@@ -407,26 +416,6 @@ class PredicateTable:
                 self._cell.values[list(numbers)] = self.bands.cells(dimension, *self._bounds(numbers))
                 changed.append(dimension)
         return changed
-
-
-def _meaning(operator: str, operand: Operand) -> tuple[int, Kind | None]:
-    """An operator for kernels, and of which kind of values it is; None for those of any."""
-    if operator in ("is null", "is not null"):
-        return IS_ABSENT if operator == "is null" else IS_PRESENT, None
-    kind = Type(operand.type).kind
-    if operator in _CODES:
-        return _CODES[operator], kind
-    if operator in _BOUNDS:
-        return INTERVAL, kind
-    # Spatial predicates ask points and boxes alike: theirs is the dimension of all values.
-    return TESTED, None if kind in SPATIAL_KINDS else Kind.STRING
-
-
-def _constant(operand: Operand) -> Value:
-    value = constant_of(operand)
-    if value is None:  # compiled tables are checked before they come here, files are not
-        raise ValueError("a predicate has no operand")
-    return value
 
 
 def _test(expression: Expression) -> Test:

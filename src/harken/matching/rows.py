@@ -8,11 +8,18 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from harken.matching.kernels.layout import DIFFERENT, EQUAL, INTERVAL, IS_ABSENT, IS_PRESENT, MEMBER, TESTED
+from harken.model.values import SPATIAL_KINDS, Kind, Type, Value, checked_constant
 from harken.normal.compiled import PREDICATE
-from harken.normal.operators import Operand
+from harken.normal.operators import Operand, constant_of, operand_of
 
 Row: TypeAlias = tuple[str, str, Operand]
 """A predicate of the compiled form: attribute, operator, operand."""
+
+BOUNDS = {">": (True, 1), ">=": (True, 0), "<": (False, -1), "<=": (False, 0)}
+"""Bounding operators: whether they bound from below, and how far from the constant's label the bound is."""
+
+_CODES = {"=": EQUAL, "!=": DIFFERENT, "in": MEMBER, "is": IS_PRESENT}
 
 OPERAND_TYPES = {field.name: field.type for field in PREDICATE if field.name in Operand._fields}
 """The columns of an operand."""
@@ -26,6 +33,38 @@ PREDICATE_ROWS = pa.schema(
     ]
 )
 """The columns of numbered predicates."""
+
+
+def meaning(operator: str, operand: Operand) -> tuple[int, Kind | None]:
+    """An operator for kernels, and of which kind of values it is; None for those of any."""
+    if operator in ("is null", "is not null"):
+        return IS_ABSENT if operator == "is null" else IS_PRESENT, None
+    kind = Type(operand.type).kind
+    if operator in _CODES:
+        return _CODES[operator], kind
+    if operator in BOUNDS:
+        return INTERVAL, kind
+    # Spatial predicates ask points and boxes alike: theirs is the dimension of all values.
+    return TESTED, None if kind in SPATIAL_KINDS else Kind.STRING
+
+
+def canonical(operator: str, operand: Operand) -> Operand:
+    """An operand as translation gives it: whole numbers as ints, and nothing where nothing belongs."""
+    if operator in ("is null", "is not null"):
+        return Operand()
+    if operator == "is":
+        return Operand("float" if operand.type == "int" else operand.type)
+    constant = checked_constant(constant_of(operand))
+    is_whole = isinstance(constant, float) and constant.is_integer() and abs(constant) < 2.0**63
+    return operand_of(int(constant) if is_whole else constant)  # type: ignore[arg-type]  # whole floats are numbers
+
+
+def constant_in(operand: Operand) -> Value:
+    """The constant that an operand stands for, which must be one."""
+    value = constant_of(operand)
+    if value is None:  # compiled tables are checked before they come here, files are not
+        raise ValueError("a predicate has no operand")
+    return value
 
 
 def operand_columns(operands: Sequence[Operand]) -> dict[str, pa.Array]:

@@ -110,7 +110,8 @@ def _engine_of(number: int) -> str:
 def damage(folder: Path, seed: int, start: int, stop: int) -> None:
     """Damage engines and try them, in this process; print what came of each."""
     faulthandler.enable()
-    _warm(folder)
+    for name in {_engine_of(number) for number in range(start, stop)}:
+        _warm(folder, name)
     limit = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() + ROOM
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     victim = folder / f"victim-{start}"
@@ -181,13 +182,12 @@ def _change(engine: Engine, ids: list[int | str], mixed: Mixed, chance: Random) 
     engine.unsubscribe_many(leaving[20:])
 
 
-def _warm(folder: Path) -> None:
-    """Load what is compiled, so that it counts for nobody's time or memory."""
-    for name in ENGINES:
-        copied(folder / name, folder / "warm")
-        outcome = attempt(folder / "warm", Random(name))
-        if outcome != WORKED:
-            raise AssertionError(f"{name} does not work without any damage: {outcome}")
+def _warm(folder: Path, name: str) -> None:
+    """Load what is compiled for an engine, so that it counts for nobody's time or memory."""
+    copied(folder / name, folder / "warm")
+    outcome = attempt(folder / "warm", Random(name))
+    if outcome != WORKED:
+        raise AssertionError(f"{name} does not work without any damage: {outcome}")
 
 
 if __name__ == "__main__":
