@@ -53,7 +53,7 @@ def canonical(operator: str, operand: Operand) -> Operand:
     if operator in ("is null", "is not null"):
         return Operand()
     if operator == "is":
-        return Operand("float" if operand.type == "int" else operand.type)
+        return Operand("float" if operand.type in ("int", "decimal") else operand.type)
     constant = checked_constant(constant_of(operand))
     is_whole = isinstance(constant, float) and constant.is_integer() and abs(constant) < 2.0**63
     return operand_of(int(constant) if is_whole else constant)  # type: ignore[arg-type]  # whole floats are numbers
