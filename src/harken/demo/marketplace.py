@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TypeAlias
 
+import pyarrow as pa
+
 from harken import Point, Schema
+from harken.model.values import Type
 
 Offer: TypeAlias = dict[str, object]
 
@@ -36,6 +39,17 @@ SCHEMA = Schema(
         "free_from": "date",
     }
 )
+
+
+_ARROW = {
+    Type.INT: pa.int64(),
+    Type.FLOAT: pa.float64(),
+    Type.STRING: pa.string(),
+    Type.BOOL: pa.bool_(),
+    Type.DATE: pa.date32(),
+    Type.TIMESTAMP: pa.timestamp("us", "UTC"),
+    Type.POINT: pa.list_(pa.float64(), 2),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +174,21 @@ def offers(count: int, seed: int) -> list[Offer]:
     chance = random.Random(seed)
     kinds = (_camera, _camera, _flight, _apartment)
     return [chance.choice(kinds)(chance) for _ in range(count)]
+
+
+def as_columns(batch: list[Offer]) -> pa.Table:
+    """Offers as a table with a column for every attribute."""
+    return pa.table(
+        {name: pa.array([_cell(offer, name) for offer in batch], _ARROW[SCHEMA[name]]) for name in SCHEMA}
+    )
+
+
+def _cell(offer: Offer, name: str) -> object:
+    first, _, inner = name.partition(".")
+    value = offer.get(first)
+    if inner and isinstance(value, dict):
+        value = value.get(inner)
+    return (value.x, value.y) if isinstance(value, Point) else value
 
 
 def _camera(chance: random.Random) -> Offer:

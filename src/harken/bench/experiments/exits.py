@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,24 +55,26 @@ KINDS = (
 def run(bench: Bench) -> Result:
     """Run each kind over and over; AssertionError for the first run that ends in another way than it should."""
     times = bench.pick(1, 60)
-    with tempfile.TemporaryDirectory() as folder, _busy_cores(bench.pick(1, 2)) as busy:
+    at_once = bench.pick(1, 2) * (os.cpu_count() or 1)
+    with tempfile.TemporaryDirectory() as folder, _busy_cores() as busy, ThreadPoolExecutor(at_once) as pool:
         _write_files(Path(folder), bench.seed)
-        with bench.progress.step("runs", times * len(KINDS)) as done:
-            for turn in range(times):
-                for at, kind in enumerate(KINDS):
-                    _check(kind, Path(folder))
-                    done(turn * len(KINDS) + at + 1)
+        runs = [pool.submit(_check, kind, Path(folder), turn) for turn in range(times) for kind in KINDS]
+        with bench.progress.step("runs", len(runs)) as done:
+            for count, each in enumerate(runs, 1):
+                each.result()
+                done(count)
     return Result(
         "How runs of the command end",
-        {"events": f"{EVENTS:,}", "busy processes beside it": str(busy)},
+        {"events": f"{EVENTS:,}", "runs at once": str(at_once), "busy processes beside them": str(busy)},
         [Figure(f"ended well: {kind.name}", "runs", (float(times),)) for kind in KINDS],
         [],
         notes=["A run that ends with another status than it should, or is torn down, stops the experiment."],
     )
 
 
-def _check(kind: Kind, folder: Path) -> None:
-    command = [sys.executable, "-m", "harken", *kind.arguments]
+def _check(kind: Kind, folder: Path, turn: int = 0) -> None:
+    arguments = [each.replace("matches", f"matches-{turn}") for each in kind.arguments]
+    command = [sys.executable, "-m", "harken", *arguments]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None, "it was asked for"
         if not kind.reads_on:
@@ -84,9 +87,9 @@ def _check(kind: Kind, folder: Path) -> None:
 
 
 @contextmanager
-def _busy_cores(per_core: int) -> Iterator[int]:
-    """Processes that do nothing but compute."""
-    count = per_core * (os.cpu_count() or 1)
+def _busy_cores() -> Iterator[int]:
+    """A process for every core that does nothing but compute."""
+    count = os.cpu_count() or 1
     processes = [subprocess.Popen([sys.executable, "-c", _BUSY]) for _ in range(count)]
     try:
         yield count
