@@ -115,11 +115,22 @@ class BatchMatcher:
         entry = Ledger(self.folder / "ledger").decide(batch, self.subscriptions.version, clock)
         index, state = index_beside(events.sparkSession, self.subscriptions, entry.version)
         if lasting is None:
-            self._write(entry, self._matched(events, index, state, entry))
+            self._once(events, index, state, entry)
         else:
             self._with_lasting(events, index, state, entry, lasting)
         if batch % TIDY_EVERY == TIDY_EVERY - 1:
             index.vacuum()
+
+    def _once(self, events: DataFrame, index: Index, state: IndexState, entry: Entry) -> None:
+        """Match events that are not kept; they are read once, though rejects and matches are two jobs."""
+        twice = self.rejects is not None and state.schema is not None
+        if twice:
+            events = events.persist()
+        try:
+            self._write(entry, self._matched(events, index, state, entry))
+        finally:
+            if twice:
+                events.unpersist()
 
     def _write(self, entry: Entry, matches: DataFrame) -> None:
         """Hand matches to the sink, once there can be some."""
