@@ -181,7 +181,9 @@ def _mistake(console: Console, engine: Engine) -> None:
     try:
         engine.subscribe("mistyped", MISTAKE)
     except HarkenError as error:
-        console.print(Text(f"{error}\n", style="yellow"), soft_wrap=True)
+        said, _, context = str(error).partition("\n")
+        console.print(Text(said, style="yellow"))
+        console.print(Text(f"{context}\n", style="yellow"), soft_wrap=True)  # carets stay below what they point at
 
 
 def _warm_up() -> float:
