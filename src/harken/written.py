@@ -38,6 +38,9 @@ _MOST_PACKED = 4 * BLOCK + 4 * MOST_CHARACTERS
 _NONE = 0
 """Instead of the number of a text, which count from 1: there is none."""
 
+_CODEC = pa.Codec("zstd", compression_level=1)
+"""Without a state of its own: for all threads, and not among what is pickled."""
+
 Packed: TypeAlias = bytes | npt.NDArray[np.uint8]
 
 
@@ -62,7 +65,6 @@ class Written:
 
     def __init__(self) -> None:
         self._numbers = GrowingArray(np.uint32)
-        self._codec = pa.Codec("zstd", compression_level=1)
         self._blocks: list[_Block | None] = []
         self._open: list[str] = []
         """The texts of the last block, which is not packed yet."""
@@ -186,7 +188,7 @@ class Written:
         lengths = np.fromiter(map(len, texts), np.uint32, len(texts)).tobytes()
         plain = lengths + "".join(texts).encode("utf-8", "surrogatepass")
         if len(plain) <= _MOST_PACKED:
-            packed = self._codec.compress(plain, asbytes=True)
+            packed = _CODEC.compress(plain, asbytes=True)
             if len(packed) < len(plain):
                 return _Block(packed, len(plain), len(texts))
         return _Block(plain, len(plain), len(texts))
@@ -196,7 +198,7 @@ class Written:
         try:
             plain = bytes(block.packed)
             if len(plain) < block.size:
-                plain = self._codec.decompress(plain, block.size, asbytes=True)
+                plain = _CODEC.decompress(plain, block.size, asbytes=True)
             lengths = np.frombuffer(plain, np.uint32, block.count).tolist()
             text = plain[4 * block.count :].decode("utf-8", "surrogatepass")
         except DAMAGE:
