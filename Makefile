@@ -12,19 +12,25 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-bounds test-install test-pythons check lock clean
+.PHONY: demo test test-compiled test-interpreted test-bounds test-install test-pythons check lock clean
 
 demo: $(READY)
 	@$(BIN)/harken demo
 
+# Most of the first waits for Java and for other processes; the others, each one process, use the time.
 test: $(READY)
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync=line test-compiled test-interpreted test-bounds
+
+test-compiled: $(READY)
 	$(BIN)/pytest -n 2 --dist worksteal
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 --dist worksteal -m kernel
-	@$(MAKE) --no-print-directory test-bounds
+
+# Kernels are Python too, and must do the same.
+test-interpreted: $(READY)
+	NUMBA_DISABLE_JIT=1 nice -n 5 $(BIN)/pytest --quiet -p no:cacheprovider -m kernel
 
 # Every index of every kernel is checked.
 test-bounds: $(READY)
-	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -n 2 --dist worksteal -m kernel \
+	NUMBA_BOUNDSCHECK=1 nice -n 5 $(BIN)/pytest --quiet -p no:cacheprovider -m kernel \
 		tests/contract/test_contract.py tests/matching tests/compiler \
 		tests/symmetric/test_memory.py tests/symmetric/test_memory_capacity.py
 

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from harken import Engine
 from harken.bench.damage import contents as inside
 from harken.bench.damage import seal
-from harken.bench.experiments import damage
 from harken.errors import HarkenError, IndexFormatError
 from harken.matching.kernels.layout import (
     AFTER,
@@ -361,12 +360,3 @@ def test_ids_that_were_many_and_became_few_survive(tmp_path):
     loaded = Engine.load(tmp_path / "engine")
     assert list(loaded) == list(range(1, 1_200, 2))
     assert loaded.match({"x": 7}) == [7]
-
-
-def test_hundreds_of_damaged_folders_are_refused_or_work(tmp_path):
-    count = 14 if AS_PYTHON else 350
-    damage.prepare(tmp_path, seed=7)
-    outcomes = [(number, outcome) for number, _, outcome in damage.outcomes_of(tmp_path, 7, 0, count)]
-    assert [each for each in outcomes if each[1] not in (damage.REFUSED, damage.WORKED)] == []
-    assert {number for number, _ in outcomes} == set(range(count))
-    assert {outcome for _, outcome in outcomes} == {damage.REFUSED, damage.WORKED}
