@@ -4,6 +4,9 @@ A **kept folder** is one file, the manifest, and beside it one subfolder with al
 manifest names. Whoever writes makes a new generation and then replaces the manifest, which a file system does in
 one step. So at any moment the folder is what it was or what it is to be; what a crash leaves behind is another
 generation, which nobody names and the next to write removes.
+
+Others may have a `manifest.json` too, and files beside ours: a folder is ours if its manifest says so, and nothing
+is removed from it but what writing here makes.
 """
 
 from __future__ import annotations
@@ -13,14 +16,17 @@ import json
 import os
 import re
 import shutil
+import stat
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 MANIFEST = "manifest.json"
 GENERATION = "generation"
 """Where a manifest names the generation."""
+BESIDE = "beside"
+"""Where it names files beside it that it replaces, should a crash have left them there."""
 
 _GENERATION = re.compile(r"data-[0-9a-f]{32}")
 _DRAFT = re.compile(r"\.manifest-[0-9a-f]{32}")
@@ -43,12 +49,27 @@ def write_durably(path: Path, text: str) -> None:
         os.fsync(file.fileno())
 
 
-def is_kept(folder: Path) -> bool:
-    """Whether contents may be kept here: something was, or was about to be, or nothing is there."""
+def is_kept(folder: Path, form: str) -> bool:
+    """Whether contents of a format may be kept here: some were, or were about to be, or nothing is there."""
     if not folder.is_dir():
         return False
     names = os.listdir(folder)
-    return MANIFEST in names or all(_GENERATION.fullmatch(name) or _DRAFT.fullmatch(name) for name in names)
+    return manifest_of(folder).get("format") == form if MANIFEST in names else all(map(_is_ours, names))
+
+
+def _is_ours(name: str) -> bool:
+    """Whether a name is one that is given only here."""
+    return bool(_GENERATION.fullmatch(name) or _DRAFT.fullmatch(name))
+
+
+def manifest_of(folder: Path) -> Mapping[str, object]:
+    """What the manifest of a folder says; nothing if it has none, or one that cannot be read."""
+    path = folder / MANIFEST
+    try:
+        found = json.loads(path.read_text(encoding="utf-8")) if stat.S_ISREG(path.lstat().st_mode) else None
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def contents_of(folder: Path, manifest: Mapping[str, object]) -> Path:
@@ -64,18 +85,26 @@ def contents_of(folder: Path, manifest: Mapping[str, object]) -> Path:
     return contents
 
 
-def replace_contents(folder: Path, write: Callable[[Path], Mapping[str, object]]) -> None:
+def replace_contents(
+    folder: Path,
+    write: Callable[[Path], Mapping[str, object]],
+    older: Callable[[Mapping[str, object]], Collection[str]],
+) -> None:
     """Let the contents of a folder be what `write` puts into another one; it gives what the manifest says of them.
 
     The folder is made if there is none. Others that write here at the same time wait; who reads never does.
+    Before there were generations, files lay beside the manifest: `older` tells by a manifest which.
     """
     _make_folder(folder)
     with _alone(folder):
+        replaced = set(os.listdir(folder)).intersection(older(manifest_of(folder))) - {MANIFEST}
         generation = folder / f"data-{uuid.uuid4().hex}"
         draft = folder / f".manifest-{uuid.uuid4().hex}"
         try:
             generation.mkdir()
             manifest = {**write(generation), GENERATION: generation.name}
+            if replaced:
+                manifest[BESIDE] = sorted(replaced)
             for path in (*generation.iterdir(), generation):
                 sync(path)
             write_durably(draft, json.dumps(manifest, indent=2) + "\n")
@@ -83,21 +112,15 @@ def replace_contents(folder: Path, write: Callable[[Path], Mapping[str, object]]
             draft.replace(folder / MANIFEST)
         except BaseException:
             _remove(draft)
-            if _generation_at(folder) != generation.name:  # an interrupt may come right after the step
+            if (
+                manifest_of(folder).get(GENERATION) != generation.name
+            ):  # an interrupt may come right after the step
                 _remove(generation)
             raise
         sync(folder)
-        for name in set(os.listdir(folder)) - {MANIFEST, generation.name}:
-            _remove(folder / name)
-
-
-def _generation_at(folder: Path) -> object:
-    """The generation that a folder has now; None if it has none."""
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return manifest.get(GENERATION) if isinstance(manifest, dict) else None
+        for name in os.listdir(folder):
+            if name != generation.name and (_is_ours(name) or name in replaced):
+                _remove(folder / name)
 
 
 def _make_folder(folder: Path) -> None:

@@ -32,7 +32,7 @@ from harken.language import to_text
 from harken.matching import registry
 from harken.matching.contract import Incoming, Matcher, Saveable, Slots
 from harken.matching.identity import Identities
-from harken.matching.saving import DAMAGE, Fact, State
+from harken.matching.saving import DAMAGE, Fact, State, is_file_name
 from harken.model.limits import Limits
 from harken.model.schema import Schema
 from harken.model.subscriptions import ALWAYS, Validity
@@ -83,9 +83,18 @@ class SavedEngine:
 
 def save(engine: SavedEngine, folder: Path) -> None:
     """Write an engine into a folder, to last; whatever happens meanwhile, it holds what it held or all of this."""
-    if folder.exists() and not durable.is_kept(folder):
+    if folder.exists() and not durable.is_kept(folder, FORMAT):
         raise IndexFormatError(f"{folder} exists and is not a saved engine; choose another place")
-    durable.replace_contents(folder, lambda fresh: _manifest(engine) | _write(engine, fresh))
+    durable.replace_contents(folder, lambda fresh: _manifest(engine) | _write(engine, fresh), _files_beside)
+
+
+def _files_beside(manifest: Mapping[str, object]) -> set[str]:
+    """The files of an engine that lie beside its manifest, as they did up to version 3."""
+    is_older = manifest.get(durable.GENERATION) is None
+    named = manifest.get("files" if is_older else durable.BESIDE)
+    files = named if isinstance(named, dict | list) else ()
+    known = {name for name in files if isinstance(name, str) and (is_file_name(name) or name == _PARQUET)}
+    return known | {_PARQUET} if is_older else known
 
 
 def load(folder: Path, algorithm: str | None, *, verify: bool) -> SavedEngine:

@@ -164,10 +164,12 @@ def test_what_is_deeper_when_read_back_than_it_may_be_written_survives(tmp_path)
 def test_saving_again_replaces_the_engine_as_a_whole(engine, saved):
     engine.unsubscribe_many(["a", "b"])
     engine.subscribe("d", "x = 9")
-    (saved / "left over").write_text("from before")
+    before = contents(saved)
+    (saved / "notes.txt").write_text("precious")
     engine.save(saved)
     assert sorted(Engine.load(saved)) == ["c", "d"]
-    assert not (saved / "left over").exists()
+    assert not before.exists()
+    assert (saved / "notes.txt").read_text() == "precious"
     assert [path.name for path in saved.parent.iterdir()] == ["engine"]
 
 
@@ -182,6 +184,43 @@ def test_a_folder_of_other_things_is_left_alone(engine, tmp_path):
     with pytest.raises(IndexFormatError, match="is not a saved engine; choose another place"):
         engine.save(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["photo.jpg"]
+
+
+MANIFESTS_OF_OTHERS = ('{"name": "my web app"}', '{"format": "other"}', "[1]", "not json", "")
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS_OF_OTHERS)
+def test_a_folder_with_a_manifest_of_others_is_left_alone(manifest, engine, tmp_path):
+    (tmp_path / "manifest.json").write_text(manifest)
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.tex").write_text("years of work")
+    with pytest.raises(IndexFormatError, match="is not a saved engine; choose another place"):
+        engine.save(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["manifest.json", "thesis"]
+    assert (tmp_path / "manifest.json").read_text() == manifest
+    assert (tmp_path / "thesis" / "chapter.tex").read_text() == "years of work"
+
+
+def test_a_manifest_that_is_a_pipe_is_not_waited_for(engine, tmp_path):
+    os.mkfifo(tmp_path / "manifest.json")
+    with pytest.raises(IndexFormatError, match="choose another place"):
+        engine.save(tmp_path)
+
+
+FILES = {"facts.json": {}, "manifest.json": {}, "../engine/thesis.tex": {}, "thesis.tex": {}}
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_of_a_folder_of_an_earlier_version_only_the_files_of_the_engine_go(version, engine, saved):
+    as_it_was(saved, version)
+    (saved / "facts.json").write_text("{}")
+    for name in ("notes.json", "thesis.tex"):
+        (saved / name).write_text("precious")
+    edit_manifest(lambda manifest: manifest.update(files=FILES))(saved)
+    engine.save(saved)
+    assert sorted(Engine.load(saved)) == ["a", "b", "c"]
+    names = {"manifest.json", contents(saved).name, "notes.json", "thesis.tex"}
+    assert {path.name for path in saved.iterdir()} == names
 
 
 def test_a_file_is_left_alone(engine, tmp_path):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from harken.cli.loading import Loaded, Refused, is_store, load
 from harken.cli.stages import Stages
-from harken.errors import SinkError, SubscriptionError
+from harken.errors import OutputExistsError, SinkError, SubscriptionError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -129,13 +129,19 @@ def _or_none(planned: Plan) -> DataFrame:
 
 @contextmanager
 def _or_no_output(job: Job) -> Iterator[None]:
-    """If what comes after the output fails, there is no output either."""
+    """A folder for rejects; if what comes after the output fails, neither is there. What others made stays."""
+    assert job.rejects is not None, "who calls this has seen to it"
+    made = [] if job.database else [Path(job.output)]
     try:
+        try:
+            job.rejects.mkdir(parents=True)
+        except FileExistsError:
+            raise OutputExistsError(str(job.rejects)) from None
+        made.append(job.rejects)
         yield
     except BaseException:
-        for folder in (job.rejects, None if job.database else Path(job.output)):
-            if folder is not None:
-                shutil.rmtree(folder, ignore_errors=True)
+        for folder in made:
+            shutil.rmtree(folder, ignore_errors=True)
         raise
 
 

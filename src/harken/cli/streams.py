@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from dataclasses import dataclass, field, replace
@@ -51,7 +52,7 @@ def run_stream(spark: SparkSession, job: Job, stages: Stages, work: Path) -> Out
     try:
         queries.append(_started(job, events, loaded.store, tally))
         if job.rejects is not None:
-            shutil.rmtree(job.rejects / "subscriptions", ignore_errors=True)  # of an earlier run
+            shutil.rmtree(job.rejects / "subscriptions", ignore_errors=True)  # of an earlier run, as was checked
             write_refused(spark, job, loaded.refused)
             queries.append(_started_rejects(job, events))
         _follow(queries, tally, stages)
@@ -222,6 +223,14 @@ def _begun(job: Job) -> frozenset[int]:
 
 
 def _check_continues(job: Job) -> None:
-    """Refuse a table of another stream: its batches have the numbers that those of this one will have."""
+    """Refuse a table of another stream: its batches have the numbers that those of this one will have.
+
+    Refuse rejects that are not those of an earlier run, too: these give way.
+    """
+    from harken.spark.sinks.tables import is_table
+
+    refused = None if job.rejects is None else job.rejects / "subscriptions"
+    if refused is not None and os.path.lexists(refused) and not is_table(refused):
+        raise OutputExistsError(str(refused))
     if not job.database and not _begun(job) and any(Path(job.output).glob("batch=*")):
         raise OutputExistsError(job.output)

@@ -138,7 +138,7 @@ class State:
         for name, record in records.items():
             path = folder / name
             try:
-                if not _NAME.fullmatch(name):
+                if not is_file_name(name):
                     raise ValueError("a manifest may name files of its own folder only, as they are called there")
                 _check(path, record, verify)
                 contents[path.suffix][path.stem] = _READ[path.suffix](path, record)
@@ -147,6 +147,11 @@ class State:
             except DAMAGE as error:
                 raise IndexFormatError(f"{path} is damaged: {error}") from error
         return cls(contents[_FACTS].get(FACTS, {}), contents[_ARRAY], contents[_TABLE])
+
+
+def is_file_name(name: str) -> bool:
+    """Whether files that `write` makes may be called so."""
+    return _NAME.fullmatch(name) is not None
 
 
 def require(is_so: bool | np.bool_, said: str) -> None:

@@ -154,7 +154,7 @@ class LastingEvents:
             if not facts.hold(clock):
                 # Hidden in one step: a crash while files are removed would leave half a batch.
                 folder.rename(self._folder / f".{folder.name}")
-        for stale in self._folder.glob(".*"):
+        for stale in (*self._folder.glob(".[0-9]*-*"), *self._folder.glob(".batch=*")):
             shutil.rmtree(stale, ignore_errors=True)
 
     def _kept(self, batch: int) -> Iterator[tuple[Path, Facts]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import uuid
 from contextlib import suppress
@@ -26,6 +27,9 @@ Format: TypeAlias = Literal["parquet", "json"]
 
 _SCHEMA = ".schema"
 """The file beside the rows that tells their columns, which JSON, and JSON without rows, does not."""
+
+_WRITTEN = re.compile(r"\.schema|_SUCCESS|part-.*|\..*\.crc")
+"""What the files of a table are called: Spark's, and the one above."""
 
 
 class TableSink:
@@ -130,6 +134,14 @@ def write_table(
         if isinstance(error, FileExistsError):
             raise OutputExistsError(str(final)) from None
         raise
+
+
+def is_table(folder: Path) -> bool:
+    """Whether a folder holds what `write_table` wrote, and nothing else."""
+    if folder.is_symlink() or not folder.is_dir():
+        return False
+    names = os.listdir(folder)
+    return _SCHEMA in names and all(map(_WRITTEN.fullmatch, names))
 
 
 def _folder(path: str | os.PathLike[str]) -> Path:
