@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from harken.errors import EngineBusyError
-from harken.locking import Door
+from harken.locking import Door, SharedLock, _Forks, watch_forks
 
 
 @contextmanager
@@ -170,3 +170,132 @@ def test_the_locks_of_threads_that_have_ended_are_gone():
     gc.collect()
     assert len(door._readers) <= 2
     assert sum(each() is not None for each in door._readers) <= 1
+
+
+# ---------------------------------------------------------------- signal handlers, and forks
+
+
+def is_free(door: Door) -> bool:
+    """Whether another thread can change something."""
+    thread = in_thread(change, door)
+    thread.join(10)
+    return not thread.is_alive()
+
+
+def test_who_is_met_while_registering_by_a_signal_handler_of_its_own_does_not_wait_for_itself():
+    door, met = Door(), list[bool]()
+
+    def meet() -> None:
+        with door._registering:
+            read(door)
+            met.append(True)
+
+    in_thread(meet).join(10)
+    assert met == [True]
+
+
+def test_a_shared_lock_lets_its_thread_in_again_and_is_nobodys_in_a_child():
+    shared, over = SharedLock(), threading.Event()
+    held = threading.Event()
+
+    def hold() -> None:
+        with shared.lock, shared.lock:
+            held.set()
+            over.wait(60)
+
+    thread = in_thread(hold)
+    held.wait(60)
+    shared.after_fork(child=False)
+    assert not shared.lock.acquire(blocking=False)
+    shared.after_fork(child=True)
+    assert shared.lock.acquire(blocking=False)
+    over.set()
+    thread.join(60)
+
+
+class Interrupted:
+    """Something that is interrupted once, before a fork or after it."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        watch_forks(self)
+
+    def before_fork(self) -> None:
+        self._interrupt("before")
+
+    def after_fork(self, *, child: bool) -> None:
+        self._interrupt("after")
+
+    def _interrupt(self, where: str) -> None:
+        if self.where == where:
+            self.where = "nowhere"
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+def test_an_interrupt_while_a_process_forks_leaves_no_lock_held(where):
+    first = Door()
+    interrupted = Interrupted(where)
+    later = Door()
+    for hook in (_Forks.before, lambda: _Forks.after(child=False)):
+        try:
+            hook()
+        except KeyboardInterrupt:
+            continue  # the interpreter prints it, and forks all the same
+    assert interrupted.where == "nowhere"
+    assert is_free(first)
+    assert is_free(later)
+
+
+def test_a_door_that_was_not_waited_for_to_the_end_is_let_be():
+    door, held, over = Door(), threading.Event(), threading.Event()
+
+    def change_slowly() -> None:
+        with door.turn():
+            held.set()
+            over.wait(60)
+
+    thread = in_thread(change_slowly)
+    held.wait(60)
+    door.after_fork(child=False)  # as after an interrupt
+    over.set()
+    thread.join(60)
+    assert is_free(door)
+
+
+def test_a_change_may_make_another_door_while_a_fork_waits_for_the_change():
+    door, forking, done = Door(), threading.Event(), list[str]()
+
+    def change_slowly() -> None:
+        with door.turn():
+            forking.wait(60)
+            time.sleep(0.05)
+            Door()
+            done.append("made")
+
+    def fork() -> None:
+        forking.set()
+        _Forks.before()
+        done.append("waited")
+        _Forks.after(child=False)
+
+    threads = [in_thread(change_slowly), in_thread(fork)]
+    for thread in threads:
+        thread.join(10)
+    assert done == ["made", "waited"]
+    assert is_free(door)
+
+
+def test_a_fork_waits_for_doors_in_the_order_in_which_they_were_made():
+    doors = [Door() for _ in range(50)]
+    living = [each for each in _Forks.living() if each in doors]
+    assert living == doors
+
+
+def test_what_is_gone_is_not_told_of_forks():
+    before = len(_Forks.watched)
+    doors = [Door() for _ in range(20)]
+    assert len(_Forks.watched) == before + 20
+    doors.clear()
+    gc.collect()
+    assert len(_Forks.watched) <= before

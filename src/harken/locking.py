@@ -13,12 +13,17 @@ those that waited in first, so that readers are not starved by changes.
 there are none; and the one lock, that of changes, is held by `with` on a lock written in C, which is as safe. An
 interrupted change may leave the door closed: the next to come settles what was left undone and opens it.
 
-**Threads that end** take their counter with them. **Forks** wait for a running change, so that the child has a
-whole engine; it starts with a new lock and no readers, as nobody is left to leave.
+**Signal handlers and finalisers** run in the middle of whatever their thread does, and may match: every lock here
+lets the thread in that holds it, and what would see half a change or make one within another is refused.
+
+**Threads that end** take their counter with them. **Forks** wait for running changes, so that the child has whole
+engines; it starts with new locks and no readers, as nobody is left to leave. They wait in the order in which doors
+were made: whoever holds one while waiting for another made that one later.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import time
@@ -86,7 +91,7 @@ class Door:
         self._own = threading.local()
         self._readers: list[weakref.ref[Reader]] = []
         self._aside: set[Reader] = set()
-        self._registering = threading.Lock()
+        self._registering = threading.RLock()
         self._changes: OwnedLock = threading.RLock()  # type: ignore[assignment]  # see OwnedLock
 
     def reading(self) -> Reader:
@@ -98,7 +103,9 @@ class Door:
 
     def _new_reader(self) -> Reader:
         reader = Reader()
-        with self._registering:  # those of threads that have ended go; who looks at the old list loses nothing
+        # Those of threads that have ended go; who looks at the old list loses nothing. A signal handler that gets
+        # in between is over before this goes on, and so is its reader.
+        with self._registering:
             self._readers = [*(each for each in self._readers if each() is not None), weakref.ref(reader)]
         self._own.reader = reader
         return reader
@@ -151,11 +158,32 @@ class Door:
     def after_fork(self, *, child: bool) -> None:
         """Go on; in the child, without those that nobody is left to release."""
         if not child:
-            self._changes.release()
+            if self._changes._is_owned():  # or it was interrupted while it waited
+                self._changes.release()
             return
         was_closed = self.closed
         self._start_anew()
         self.closed = was_closed  # as after an interrupt
+
+
+class SharedLock:
+    """What is held for a moment, by `with each.lock`: reentrant, and in a forked process nobody's.
+
+    What it guards must stand being met in the middle, by a signal handler or in a child.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        watch_forks(self)
+
+    def before_fork(self) -> None:
+        """Wait for nobody."""
+        return
+
+    def after_fork(self, *, child: bool) -> None:
+        """In the child, whoever held it is gone."""
+        if child:
+            self.lock = threading.RLock()
 
 
 class Forked(Protocol):
@@ -165,35 +193,49 @@ class Forked(Protocol):
         """Wait for what must not be cut in two."""
 
     def after_fork(self, *, child: bool) -> None:
-        """Go on, in the parent or in the child."""
+        """Go on, in the parent or in the child; again, if that was interrupted. Not every wait was successful."""
 
 
 class _Forks:
-    """All that has to know."""
+    """All that has to know. Without a lock, as whoever holds one of theirs may make another of them."""
 
-    watched: ClassVar[weakref.WeakSet[Forked]] = weakref.WeakSet()
-    lock = threading.Lock()
-    told: ClassVar[list[Forked]] = []
+    watched: ClassVar[dict[int, weakref.ref[Forked]]] = {}
+    numbers = itertools.count()
+    own = threading.local()
+    """What a thread that forks has begun to wait for."""
+
+    @classmethod
+    def living(cls) -> list[Forked]:
+        """Those that there are, in the order in which they came."""
+        return [one for each in list(cls.watched.values()) if (one := each()) is not None]
 
     @classmethod
     def before(cls) -> None:
-        cls.lock.acquire()
-        cls.told = list(cls.watched)
-        for each in cls.told:
+        told = cls.own.told = list[Forked]()
+        for each in cls.living():
+            told.append(each)  # before it waits, which an interrupt may end: then the process forks all the same
             each.before_fork()
 
     @classmethod
     def after(cls, *, child: bool) -> None:
-        for each in cls.told:
-            each.after_fork(child=child)
-        cls.told = []
-        cls.lock.release()
+        told, cls.own.told = getattr(cls.own, "told", []), []
+        _go_on(cls.living() if child else told, child=child)
+
+
+def _go_on(told: list[Forked], *, child: bool) -> None:
+    try:
+        while told:
+            told[-1].after_fork(child=child)
+            told.pop()
+    finally:  # whatever is raised in between, the others are not left waiting
+        if told:
+            _go_on(told, child=child)
 
 
 def watch_forks(one: Forked) -> None:
     """Tell something of forks, as long as it lives."""
-    with _Forks.lock:
-        _Forks.watched.add(one)
+    number, watched = next(_Forks.numbers), _Forks.watched
+    watched[number] = weakref.ref(one, lambda _: watched.pop(number, None))
 
 
 if hasattr(os, "register_at_fork"):
