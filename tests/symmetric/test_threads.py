@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -12,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from harken import Auction, SymmetricEngine
+from harken.errors import EngineBusyError
 from harken.symmetric.guarding import Guard
 
 STABLE = [(f"stable-{at}", f"x BETWEEN {at} AND {at + 40}") for at in range(60)]
@@ -112,9 +115,11 @@ def test_who_changes_is_alone_and_not_kept_waiting_for_ever():
     inside: list[str] = []
     seen: list[int] = []
 
+    def see() -> None:
+        assert not inside
+
     def look(_: int) -> None:
-        with guard.looking():
-            assert not inside
+        guard.look(see)
 
     def change() -> None:
         inside.append("here")
@@ -138,3 +143,106 @@ def test_a_ranked_match_never_fails_because_a_match_goes(engine_of):
     with meanwhile(change, 1):
         for _ in range(15):
             market.match("x >= 0", order_by="x desc", limit=3)
+
+
+# ---------------------------------------------------------------- the same thread again, and forks
+
+
+def works(market: SymmetricEngine) -> bool:
+    before = len(market.match({"x": 50}))
+    market.subscribe("another", "x = 50")
+    found = len(market.match({"x": 50}))
+    market.unsubscribe("another")
+    return found == before + 1 and len(market.match_batch(TABLE)) == before
+
+
+def in_child(check: Callable[[], bool]) -> bool:
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        try:
+            os._exit(0 if check() else 3)
+        except BaseException:
+            os._exit(4)
+    return os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("covers", ["publication", "subscription"])
+def test_a_forked_process_has_a_whole_engine_though_others_look_and_change(covers):
+    market = SymmetricEngine(covers=covers)
+    market.subscribe_many(STABLE)
+
+    def use(turn: int) -> None:
+        market.match({"x": 50})
+        market.subscribe(f"passing-{turn}", "x = 50")
+        market.match_batch(TABLE)
+        market.unsubscribe(f"passing-{turn}")
+
+    with meanwhile(use, 3):
+        assert all(in_child(lambda: works(market)) for _ in range(5))
+    assert works(market)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_process_forked_while_others_look_can_change_something():
+    market = SymmetricEngine()
+    market.subscribe_many(STABLE)
+    inside, over = threading.Event(), threading.Event()
+
+    def look() -> None:
+        inside.set()
+        over.wait(60)
+
+    with ThreadPoolExecutor(7) as threads:
+        for _ in range(7):
+            threads.submit(market._store.look, look)
+        inside.wait(60)
+        try:
+            assert in_child(lambda: works(market))
+        finally:
+            over.set()
+
+
+def test_a_signal_handler_may_match_while_its_thread_matches():
+    market = SymmetricEngine()
+    market.subscribe_many(STABLE)
+    assert set(market._store.look(lambda: market.match({"x": 50}))) == EXPECTED
+
+
+def test_a_signal_handler_that_would_see_half_a_change_or_make_one_in_between_is_told_so():
+    market = SymmetricEngine()
+    market.subscribe_many(STABLE)
+    store = market._store
+    for busy in (
+        lambda: store.look(lambda: market.subscribe("within", "x = 1")),
+        lambda: store.together(lambda _: market.match({"x": 50})),
+        lambda: store.together(lambda _: market.subscribe("within", "x = 1")),
+    ):
+        with pytest.raises(EngineBusyError, match="this very thread"):
+            busy()
+    assert works(market)
+    assert len(market) == len(STABLE)
+
+
+def test_what_an_interrupt_leaves_of_a_change_is_taken_back_by_the_next_to_come():
+    market = SymmetricEngine()
+    market.subscribe_many(STABLE)
+    store, put_back = market._store, list[str]()
+
+    def change(_: object) -> None:
+        store.journal.note(put_back.append, "first")
+        store.journal.note(interrupted)
+        raise ValueError
+
+    def interrupted() -> None:
+        if len(interruptions) < 2:
+            interruptions.append(True)
+            raise KeyboardInterrupt
+
+    interruptions: list[bool] = []
+    with pytest.raises(KeyboardInterrupt):
+        store.together(change)
+    assert put_back == []
+    assert set(market.match({"x": 50})) == EXPECTED
+    assert put_back == ["first"]

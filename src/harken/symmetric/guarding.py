@@ -3,46 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Lock, get_ident
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from harken.locking import Door
 from harken.matching.growing import GrowingArray
 
 Result = TypeVar("Result")
 Scalar = TypeVar("Scalar", bound=np.generic)
 Places = npt.NDArray[np.integer]
 
-_GROUPS = 7
-"""A prime, so that the idents of threads, which are addresses, spread over the groups."""
-
 
 class Guard:
-    """Lets threads look at the same time, and whoever changes something be alone.
+    """Lets threads look at the same time, and whoever changes something be alone: a `Door` for work that is given.
 
-    Threads are in a few groups, and each group has a lock: whoever looks holds that of its group, whoever changes
-    holds all. They are held by `with` and nothing else, so that no interrupt comes between taking a lock and being
-    sure to give it back.
+    A change within a look or a change of the same thread, such as a signal handler might make, is refused with
+    EngineBusyError, and so is a look within a change. `settle` makes good what an interrupted change left.
     """
 
-    def __init__(self) -> None:
-        self._turn = Lock()
-        self._groups = tuple(Lock() for _ in range(_GROUPS))
+    def __init__(self, settle: Callable[[], object] = lambda: None) -> None:
+        self._door = Door()
+        self._settle = settle
 
-    def looking(self) -> Lock:
-        """What to hold while looking. Those of one group wait for each other, and all for a change."""
-        if self._turn.locked():
-            with self._turn:  # who changes goes first, or might never get all locks
-                pass
-        return self._groups[get_ident() % _GROUPS]
+    def look(self, work: Callable[[], Result]) -> Result:
+        """Do some work that changes nothing, while nothing changes."""
+        door = self._door
+        reader = door.reading()
+        reader.inside += 1
+        try:
+            if door.closed:
+                door.step_aside(self._let_in)
+            return work()
+        finally:
+            reader.inside -= 1
 
     def alone(self, work: Callable[[], Result]) -> Result:
         """Do some work while nobody else looks or changes anything."""
-        a, b, c, d, e, f, g = self._groups
-        with self._turn, a, b, c, d, e, f, g:
-            return work()
+        with self._door.turn():
+            try:
+                self._door.close()
+                return work()
+            finally:
+                self._let_in()
+
+    def _let_in(self) -> None:
+        self._settle()
+        self._door.open()
 
 
 class Journal:

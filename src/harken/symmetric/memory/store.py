@@ -36,7 +36,8 @@ class MemoryStore:
     A match costs a few microseconds, and more only for what comes near; a change costs some ten microseconds on
     average, though one in many takes longer, because segments are joined. Calls come from any thread: those that
     look run at the same time, and one that changes something waits for them and keeps others waiting. A call that
-    fails or is interrupted has changed nothing.
+    fails or is interrupted has changed nothing. In the middle of a call the same thread cannot change anything, as
+    a signal handler might try to, but is told so by EngineBusyError.
 
     `waiting` is how many constraints are compared one by one before they are indexed; `growth` how many times as
     large as what is new a segment may be to be joined with it; `smallest_tree` how many clauses have to have the
@@ -48,7 +49,7 @@ class MemoryStore:
         sizes = {"waiting": waiting, "growth": growth, "smallest_tree": smallest_tree}
         checked = {name: natural(name, size) for name, size in sizes.items()}
         self._sides: dict[Side, Holdings] = {side: Holdings(side, self.journal, **checked) for side in OTHER}
-        self._guard = Guard()
+        self._guard = Guard(self.journal.take_back)
         self._notices = Outbox[Notice](self.journal)
         self._numbers = count(1)
         self._is_joined = False
@@ -68,13 +69,7 @@ class MemoryStore:
 
     def look(self, work: Callable[[], Result]) -> Result:
         """Do some work while nothing changes. What it asks of the store, it asks of the `joined` one."""
-        if self._is_joined:
-            return work()
-        while True:
-            with self._guard.looking():
-                if not self.journal.is_pending:
-                    return work()
-            self._guard.alone(self.journal.take_back)  # an interrupt has left it to us
+        return work() if self._is_joined else self._guard.look(work)
 
     # ---------------------------------------------------------------- changing
 
