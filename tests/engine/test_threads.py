@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+import signal
 import threading
 from collections.abc import Iterator
+from math import nan
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ import pytest
 from harken import Engine, algorithms
 from harken.bench.experiments.threads import Scene
 from harken.errors import EngineBusyError
+from harken.matching.events import _ADDING
 
 EVERY = {"x": 1}
 
@@ -147,9 +150,43 @@ def test_a_process_forked_while_others_count_what_they_have_seen_can_save(tmp_pa
         assert _in_child(lambda: _saves(engine, tmp_path / "saved"))
 
 
+def test_a_process_forked_while_others_count_foreign_values_can_match():
+    engine, held, over = Engine(), threading.Event(), threading.Event()
+    engine.subscribe(1, "x IS NOT NULL")
+
+    def count() -> None:
+        with _ADDING.lock:
+            held.set()
+            over.wait(60)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    held.wait(60)
+    try:
+        assert _in_child(lambda: engine.match({"x": nan}) == [1])
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_a_signal_handler_may_match_while_its_thread_counts_foreign_values():
+    engine, found = Engine(), list[object]()
+    engine.subscribe(1, "x IS NOT NULL")
+
+    def handle() -> None:
+        with _ADDING.lock:
+            found.extend(engine.match({"x": nan}))
+
+    thread = threading.Thread(target=handle, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert found == [1]
+
+
 def _in_child(check) -> bool:
     child = os.fork()
     if child == 0:
+        signal.alarm(60)
         try:
             os._exit(0 if check() else 3)
         except BaseException:

@@ -6,7 +6,6 @@ attributes that some subscription mentions are looked at, and those that a schem
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harken.errors import EventError
+from harken.locking import SharedLock
 from harken.matching.columns import Column, Mask, rows_of
 from harken.matching.mentions import Mentions
 from harken.matching.tables import ArrowStream, table_of
@@ -146,12 +146,12 @@ def checked_event(
     return flat
 
 
-_ADDING = threading.Lock()
+_ADDING = SharedLock()
 
 
 def add_up(counts: Counter[str], more: Iterable[str]) -> None:
     """Add to counts that several threads may add to: names, or counts of names."""
-    with _ADDING:
+    with _ADDING.lock:
         counts.update(more)
 
 

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from threading import Lock
 from typing import Protocol, cast
 
 from harken.errors import (
@@ -23,6 +22,7 @@ from harken.errors import (
     UnknownSubscriptionError,
 )
 from harken.language import to_text
+from harken.locking import SharedLock
 from harken.model.expressions import Expression
 from harken.model.limits import DEFAULT_LIMITS
 from harken.model.schema import Schema
@@ -66,7 +66,7 @@ class MemoryDirectory:
 
     def __init__(self) -> None:
         self._partitions: Partitions | None = None
-        self._lock = Lock()
+        self._writing = SharedLock()
 
     def read(self) -> Partitions | None:
         """What holds now."""
@@ -74,7 +74,7 @@ class MemoryDirectory:
 
     def write(self, expected: Partitions | None, partitions: Partitions) -> None:
         """Put others in their place."""
-        with self._lock:
+        with self._writing.lock:
             if self._partitions != expected:
                 raise ConcurrentChangeError("the directory", partitions.version)
             self._partitions = partitions
@@ -102,7 +102,7 @@ class PartitionedEngine:
         self._read: dict[str, Boxes] = {}
         self._schema = schema
         self._covers: Covers = checked_covers(covers)
-        self._opening = Lock()
+        self._opening = SharedLock()
         self._known = self.join()
 
     @classmethod
@@ -242,7 +242,7 @@ class PartitionedEngine:
     def _store(self, known: Partitions, row: str) -> Store:
         """The store of a row, which is another for every version."""
         name = f"{row}_{known.version}"
-        with self._opening:
+        with self._opening.lock:
             if name not in self._stores:
                 self._stores[name] = self._open(name)
             return self._stores[name]

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from copy import copy
 from datetime import datetime, timedelta
 from itertools import islice
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
 from harken.errors import ArgumentError
+from harken.locking import SharedLock
 from harken.model.schema import Schema
 from harken.model.subscriptions import SubscriptionId, moment_of
 from harken.normal.operators import EPOCH, microseconds
@@ -64,7 +64,7 @@ class DatabaseStore:
         self._encoding = encoding_named(encoding, self._layout)
         first = self._encoding.on_connect
         self._database = Database(url, on_connect=lambda connection: spoken.on_connect(connection, first))
-        self._preparing = Lock()
+        self._preparing = SharedLock()
         self._is_prepared = False
         self._joined: Connection | None = None
 
@@ -305,7 +305,7 @@ class DatabaseStore:
     def _prepare(self) -> None:
         if self._is_prepared:
             return
-        with self._preparing:
+        with self._preparing.lock:
             with self._database.transaction("look at the tables", writes=False) as connection:
                 ready = self._layout.is_ready(connection)
             if not ready:
