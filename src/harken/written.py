@@ -244,9 +244,13 @@ def expression_of(text: str | None, limits: Limits) -> Expression | None:
     """The expression of a kept text; None without one, or if it was loaded and is none."""
     if text is None:
         return None
-    # Trees may print as more than may be written.
-    larger = replace(limits, max_length=sys.maxsize, max_regexes=sys.maxsize, max_depth=2 * limits.max_depth + 4)
     try:
-        return parse(text, limits=larger)
+        return parse(text, limits=limits_of_kept(limits))
     except HarkenError:
         return None
+
+
+def limits_of_kept(limits: Limits) -> Limits:
+    """The limits to read texts with that are kept of what was taken in: trees may print as more than allowed."""
+    unbounded = dict.fromkeys(("max_length", "max_regexes", "max_work"), sys.maxsize)
+    return replace(limits, max_depth=2 * limits.max_depth + 4, **unbounded)

@@ -10,7 +10,7 @@ from contextlib import suppress
 import pyarrow as pa
 import pytest
 
-from harken import SymmetricEngine
+from harken import Engine, Limits, SymmetricEngine, attr
 from harken.bench.experiments.symmetric_faults import (
     AUCTION_CASES,
     ENGINE_CASES,
@@ -56,6 +56,39 @@ def test_a_second_kind_of_id_is_refused_and_not_kept_beside_an_engine():
     assert len(market) == 1
     assert market.match({"x": 1}) == ["one"]
     assert market.match_batch(pa.table({"x": [1]})).to_pylist() == [{"publication": 0, "subscription": "one"}]
+
+
+LONG = [f"{at:01000}" for at in range(300)]
+TAKEN = {
+    "deeper than usual": (Limits(max_depth=300), "NOT " * 250 + "x = 1"),
+    "longer than usual": (Limits(max_length=300_000), "x = 1" + " " * 280_000 + "OR x = 2"),
+    "a tree that prints longer than may be written": (Limits(), (attr("x") == 1) | attr("y").is_in(LONG)),
+    "a tree that prints deeper than may be written": (Limits(max_depth=2), (attr("x") == 1) | ~(attr("x") > 2)),
+}
+
+
+@pytest.mark.parametrize(("limits", "expression"), TAKEN.values(), ids=TAKEN)
+@pytest.mark.parametrize("many", [False, True])
+def test_an_engine_beside_is_made_anew_within_the_limits_that_all_was_taken_in_with(
+    limits, expression, many, monkeypatch
+):
+    market, table = SymmetricEngine(covers="subscription", limits=limits), pa.table({"x": [1]})
+    if many:
+        market.subscribe_many([("one", expression)])
+    else:
+        market.subscribe("one", expression)
+    before = market.match_batch(table)
+    with monkeypatch.context() as patched:
+        patched.setattr(Engine, "subscribe", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            market.subscribe("two", "x = 1")
+    assert market._beside._engine is None
+    assert before.num_rows == 1
+    assert market.match_batch(table) == before
+
+
+def interrupted(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -19,18 +19,22 @@ from harken.model.schema import Schema
 from harken.model.subscriptions import Subscription, Validity
 from harken.symmetric.contract import Store
 from harken.symmetric.guarding import Result
+from harken.written import limits_of_kept
 
 if TYPE_CHECKING:
     from harken.symmetric.memory import MemoryStore
 
 
 class EngineBeside:
-    """Follows the subscriptions of a store. As safe with threads and interrupts as the store is."""
+    """Follows the subscriptions of a store. As safe with threads and interrupts as the store is.
+
+    It takes in only what the store has taken in within the limits, though perhaps read from a longer text.
+    """
 
     def __init__(self, store: MemoryStore, schema: Schema | None, limits: Limits) -> None:
         self._store = store
         self._schema = schema
-        self._limits = limits
+        self._limits = limits_of_kept(limits)
         self._engine: Engine | None = self._new()
 
     def together(self, change: Callable[[Store], Result], follow: Callable[[Engine], object]) -> Result:
@@ -66,7 +70,11 @@ class EngineBeside:
         engine = self._new()
         held = (store.get("subscriptions", id) for id in store.ids("subscriptions"))
         engine.subscribe_many(
-            Subscription(each.id, parse(each.text), validity=Validity(each.valid_from, each.valid_until))
+            Subscription(
+                each.id,
+                parse(each.text, limits=self._limits),
+                validity=Validity(each.valid_from, each.valid_until),
+            )
             for each in held
             if each is not None
         )
