@@ -41,6 +41,9 @@ _NONE = 0
 _CODEC = pa.Codec("zstd", compression_level=1)
 """Without a state of its own: for all threads, and not among what is pickled."""
 
+_MOST_IDLE = 4
+"""Blocks of texts that are nobody's, over and above those that are somebody's, before all are packed anew."""
+
 Packed: TypeAlias = bytes | npt.NDArray[np.uint8]
 
 
@@ -52,12 +55,24 @@ class _Block:
     size: int
     """Bytes before that."""
     count: int
+    lengths: npt.NDArray[np.uint32] | None = None
+    """The lengths once more, where there are few texts as some are long; None if not, or if it was loaded."""
+
+    def share(self, places: npt.NDArray[np.int64]) -> float:
+        """Which part of it some texts are, if all are about as long where that is not known."""
+        if self.lengths is None:
+            return len(places) / self.count
+        return float(self.lengths[places].sum() / max(self.lengths.sum(), 1))
 
     def check(self) -> None:
         """ValueError if unpacking would take more than packing can have taken."""
         length = len(self.packed)
         if not 0 <= self.count <= BLOCK or not (self.size == length or length < self.size <= _MOST_PACKED):
             raise ValueError("a block of texts is larger than any can be")
+
+
+_GONE = _Block(b"", 0, 0)
+"""Instead of a block of texts none of which is anybody's any more."""
 
 
 class Written:
@@ -70,6 +85,10 @@ class Written:
         """The texts of the last block, which is not packed yet."""
         self._characters = 0
         self._live = GrowingArray(np.int64)
+        self._counts = GrowingArray(np.int64)
+        self._sizes = GrowingArray(np.float64)
+        self._idle = GrowingArray(np.float64)
+        """By block: how many texts are somebody's, how many there are, the bytes they take, and nobody's bytes."""
         self._latest: tuple[_Block, list[str]] | None = None
         """A block that was unpacked: whoever asks for one text of it often asks for the next."""
         self.is_loaded = False
@@ -83,8 +102,8 @@ class Written:
     @property
     def nbytes(self) -> int:
         """Bytes taken."""
-        packed = sum(len(block.packed) for block in self._blocks if block is not None)
-        return packed + self._numbers.nbytes + self._live.nbytes + self._characters
+        kept = int(self._sizes.values[:-1].sum()) + self._characters
+        return kept + self._numbers.nbytes + sum(each.nbytes for each in self._by_block)
 
     def text(self, slot: int) -> str | None:
         """What was written under a slot; None if that is not known, or was loaded and cannot be read."""
@@ -121,14 +140,41 @@ class Written:
                 self._close()
 
     def forget(self, slots: Slots) -> None:
-        """Let go of the texts of slots. What takes their room is packed anew once it is the larger part."""
+        """Let go of the texts of slots.
+
+        A block of which nothing is left goes at once. The others are packed anew once the larger part of them is
+        nobody's, by the number of texts or by the room they take.
+        """
         slots = slots[slots < len(self._numbers)]
-        numbers = self._numbers.values[slots].astype(np.int64)
+        numbers = np.sort(self._numbers.values[slots].astype(np.int64))
         self._numbers.values[slots] = _NONE
-        blocks = (numbers[numbers != _NONE] - 1) // BLOCK
+        blocks, places = np.divmod(numbers[numbers != _NONE] - 1, BLOCK)
         self._live.values[:] -= np.bincount(blocks, minlength=len(self._blocks))
-        if self._idle() > len(self) + 4 * BLOCK:
+        going, first = np.unique(blocks, return_index=True)
+        for block, some in zip(going.tolist(), np.split(places, first[1:]), strict=False):
+            self._let_go(block, some)
+        if self._is_wasteful():
             self._pack_anew()
+
+    def _let_go(self, block: int, places: npt.NDArray[np.int64]) -> None:
+        """Some texts of a block are nobody's any more; without any that is somebody's, it goes."""
+        packed, left = self._blocks[block], self._live.values[block]
+        if packed is None:
+            self._idle.values[block] += sum(len(self._open[place]) for place in places.tolist())
+            if not left:
+                self._open, self._characters, self._idle.values[block] = [], 0, 0
+        elif left:
+            self._idle.values[block] += self._sizes.values[block] * packed.share(places)
+        else:  # its number stays until all is packed anew
+            self._blocks[block], self._sizes.values[block], self._idle.values[block] = _GONE, 0, 0
+            self._latest = None
+
+    def _is_wasteful(self) -> bool:
+        """Whether what is nobody's is the larger part, by far."""
+        texts = int(self._counts.values[:-1].sum()) + len(self._open)
+        taken, idle = float(self._sizes.values[:-1].sum()) + self._characters, float(self._idle.values.sum())
+        by_count = texts - len(self) > len(self) + _MOST_IDLE * BLOCK
+        return by_count or idle > taken - idle + _MOST_IDLE * MOST_CHARACTERS
 
     def state(self) -> State:
         """The texts as they are packed."""
@@ -161,6 +207,9 @@ class Written:
             self._blocks.append(block)
         self.is_loaded = True
         self._live = GrowingArray.of(_live(numbers, counts, slots))
+        self._counts = GrowingArray.of(counts)
+        self._sizes = GrowingArray.of(np.diff(starts).astype(np.float64))
+        self._idle = GrowingArray.of(self._sizes.values * (1 - self._live.values / np.maximum(counts, 1)))
         self._numbers = GrowingArray.of(numbers)
         self._begin()
 
@@ -168,7 +217,12 @@ class Written:
         """Have another block for texts to come."""
         self._open, self._characters = [], 0
         self._blocks.append(None)
-        self._live.append(0)
+        for each in self._by_block:
+            each.append(0)
+
+    @property
+    def _by_block(self) -> tuple[GrowingArray[np.int64] | GrowingArray[np.float64], ...]:
+        return self._live, self._counts, self._sizes, self._idle
 
     def _that_fit(self, texts: Sequence[str], start: int) -> list[str]:
         """Texts from a place on that the open block has room for; one at least, if it is empty."""
@@ -181,17 +235,20 @@ class Written:
 
     def _close(self) -> None:
         """Pack the open block, and have another."""
-        self._blocks[-1] = self._packed(self._open)
+        block = self._blocks[-1] = self._packed(self._open)
+        self._counts.values[-1], self._sizes.values[-1] = block.count, len(block.packed)
+        self._idle.values[-1] *= len(block.packed) / max(self._characters, 1)
         self._begin()
 
     def _packed(self, texts: list[str]) -> _Block:
-        lengths = np.fromiter(map(len, texts), np.uint32, len(texts)).tobytes()
-        plain = lengths + "".join(texts).encode("utf-8", "surrogatepass")
+        lengths = np.fromiter(map(len, texts), np.uint32, len(texts))
+        known = lengths if len(texts) < BLOCK else None
+        plain = lengths.tobytes() + "".join(texts).encode("utf-8", "surrogatepass")
         if len(plain) <= _MOST_PACKED:
             packed = _CODEC.compress(plain, asbytes=True)
             if len(packed) < len(plain):
-                return _Block(packed, len(plain), len(texts))
-        return _Block(plain, len(plain), len(texts))
+                return _Block(packed, len(plain), len(texts), known)
+        return _Block(plain, len(plain), len(texts), known)
 
     def _unpacked(self, block: _Block) -> list[str]:
         """The texts of a block; none if it was loaded, by whoever trusted it, and is not as it was written."""
@@ -204,10 +261,6 @@ class Written:
         except DAMAGE:
             return []
         return [text[end - length : end] for length, end in zip(lengths, accumulate(lengths), strict=True)]
-
-    def _idle(self) -> int:
-        """Texts that take room and are nobody's."""
-        return sum(block.count for block in self._blocks if block is not None) + len(self._open) - len(self)
 
     def _pack_anew(self) -> None:
         """Leave out what is nobody's. Linear in the length of all texts."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -150,6 +151,49 @@ def test_some_that_stay_survive_the_packing_of_others():
     written.forget(slots[:98:97])
     assert written.text(0) is None
     assert written.text(194) == "x = 194"
+
+
+CHANCE = random.Random(1)
+
+
+def noise(size):
+    """A text that can hardly be packed."""
+    return CHANCE.randbytes(size // 2).hex()
+
+
+def test_long_texts_that_are_replaced_take_no_room():
+    written, slot = Written(), np.array([0])
+    written.admit(slot, ["x < 1"])
+    for _ in range(50):
+        written.forget(slot)
+        written.admit(slot, [last := noise(200_000)])
+        assert written.nbytes < 3 * MOST_CHARACTERS
+    assert written.text(0) == last
+
+
+def test_long_texts_that_are_replaced_beside_short_ones_that_stay_take_little_room():
+    written, slot = Written(), np.array([0])
+    for at in range(1, 60):
+        written.admit(np.array([at]), [f"x = {at}"])
+        written.admit(slot, [noise(200_000)])
+        written.forget(slot)
+        assert written.nbytes < 10 * MOST_CHARACTERS
+    assert held(written, range(1, 60)) == [f"x = {at}" for at in range(1, 60)]
+    assert written.text(0) is None
+
+
+def test_texts_whose_block_went_are_saved_and_loaded_without_it():
+    written, slots = Written(), np.arange(3 * BLOCK)
+    written.admit(slots, [f"x = {slot}" for slot in slots])
+    written.forget(slots[BLOCK : 2 * BLOCK])
+    loaded = Written()
+    loaded.restore(deepcopy(written.state()), np.delete(slots, slice(BLOCK, 2 * BLOCK)))
+    for each in (written, loaded):
+        assert held(each, (0, BLOCK, 2 * BLOCK)) == ["x = 0", None, f"x = {2 * BLOCK}"]
+        each.forget(slots[:BLOCK])
+        each.admit(slots[:1], ["y = 1"])
+        assert held(each, (0, 1, 2 * BLOCK)) == ["y = 1", None, f"x = {2 * BLOCK}"]
+        assert len(each) == BLOCK + 1
 
 
 def test_long_texts_have_blocks_of_their_own(tmp_path):
