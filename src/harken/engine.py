@@ -279,7 +279,10 @@ class Engine:
         return explain(subscription, flat, moment_of(at), self.limits, paths)
 
     def stats(self) -> Stats:
-        """What the engine holds and has done; `foreign` counts, by attribute, the foreign values of its events."""
+        """What the engine holds and has done; `foreign` counts, by attribute, the foreign values of its events.
+
+        It names the first thousand attributes that have some, and has one count for all others.
+        """
         return self._look(self._stats)
 
     def save(self, path: str | Path) -> None:

@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 
 from harken import Engine, algorithms
 from harken.errors import EventError, SubscriptionError
+from harken.matching import events as batches
+from harken.matching.events import OTHERS
 from harken.model.evaluation import truth
 from harken.model.events import flatten
 from harken.model.values import Kind
@@ -515,3 +517,26 @@ def test_a_frame_that_cannot_be_read_says_why():
         engine.match_batch(mixed)
     with pytest.raises(SubscriptionError, match="needs the columns id and expression"):
         engine.subscribe_many(Frame(pa.table({"id": [1]})))
+
+
+@pytest.mark.parametrize("ask", [Engine.match, lambda engine, event: engine.match_batch([event])])
+def test_foreign_values_of_more_attributes_than_can_be_named_are_counted_together(ask, monkeypatch):
+    monkeypatch.setattr(batches, "MOST_NAMES", 3)
+    engine = Engine()
+    for at in range(8):
+        engine.subscribe(at, f"a{at} = 1")
+        ask(engine, {f"a{at}": math.nan, "a1": math.nan})
+        engine.unsubscribe(at)
+    assert engine.stats()["foreign"] == {"a0": 1, "a1": 1, "a2": 1, OTHERS: 5}
+
+
+def test_foreign_values_of_a_batch_are_counted_together_past_a_thousand_names():
+    engine = Engine()
+    names = [f"a{at}" for at in range(1_003)]
+    engine.subscribe(1, " AND ".join(f"{name} IS NOT NULL" for name in names))
+    table = pa.table({name: [math.nan, math.nan] for name in names})
+    for _ in range(2):
+        engine.match_batch(table)
+    found = engine.stats()["foreign"]
+    assert len(found) == 1_001
+    assert (found["a0"], found[OTHERS]) == (4, 12)

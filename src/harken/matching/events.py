@@ -142,17 +142,24 @@ def checked_event(
         error.row = row
         raise
     if foreign and count is not None:
-        add_up(count, [name for name in foreign if mentioned.concern(name)])
+        add_up(count, {name: 1 for name in foreign if mentioned.concern(name)})
     return flat
 
 
 _ADDING = SharedLock()
 
+MOST_NAMES = 1_000
+"""Attributes whose foreign values are counted each by itself: names come and go with subscriptions."""
 
-def add_up(counts: Counter[str], more: Iterable[str]) -> None:
-    """Add to counts that several threads may add to: names, or counts of names."""
+OTHERS = "(all other attributes)"
+"""What those past them are counted under."""
+
+
+def add_up(counts: Counter[str], more: Mapping[str, int]) -> None:
+    """Add to counts by name, which several threads may add to."""
     with _ADDING.lock:
-        counts.update(more)
+        for name, count in more.items():
+            counts[name if name in counts or len(counts) < MOST_NAMES else OTHERS] += count
 
 
 def _hold_to(schema: Schema, flat: FlatEvent, foreign: Mapping[str, Foreign]) -> None:
