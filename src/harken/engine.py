@@ -306,7 +306,9 @@ class Engine:
 
         A folder is data: whatever is in it, this gives an engine that works, or IndexFormatError. With `verify`,
         checksums find accidental damage of any kind; without, which is quicker, only what would not work is found.
-        What is trusted of a folder is what it says: ids, expressions, texts, schema, limits and options.
+        What is trusted of a folder is what it says: ids, expressions, texts, schema, limits and options. But what
+        reading one text takes is bounded by 65,536 clauses, fewer if there are many texts, and 20 million steps,
+        whatever the limits are; no index is, nor a text within the default limits.
         """
         saved = persistence.load(Path(path), algorithm, verify=verify)
         engine = cls(saved.algorithm, saved.schema, limits=saved.limits, keep_text=False, **saved.options)

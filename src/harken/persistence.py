@@ -33,7 +33,7 @@ from harken.matching import registry
 from harken.matching.contract import Incoming, Matcher, Saveable, Slots
 from harken.matching.identity import Identities
 from harken.matching.saving import DAMAGE, Fact, State, is_file_name
-from harken.model.limits import Limits
+from harken.model.limits import DEFAULT_LIMITS, Limits
 from harken.model.schema import Schema
 from harken.model.subscriptions import ALWAYS, Validity
 from harken.normal.compiled import MOMENT
@@ -55,8 +55,12 @@ _PARQUET = "subscriptions.parquet"
 _ABOUT = pa.schema([("slot", pa.int64()), ("owner", pa.string()), ("valid_from", MOMENT), ("valid_until", MOMENT)])
 _BOUNDS = _ABOUT.names[2:]
 
-MOST_WORK, MOST_FACTOR = 100_000_000, 4_096
+MOST_WORK, MOST_FACTOR = 20_000_000, 4_096
 """Steps that reading one saved text may take, and for each of its characters, whatever its folder allows."""
+
+MOST_CLAUSES, MOST_CLAUSES_OF_ONE = 1 << 20, 1 << 16
+"""Clauses that saved texts may have, shared by all, and one of them, whatever their folder allows: but one may
+always have those of the default limits, and as many as saved texts have characters on average."""
 
 MOST_CHARACTERS = 1 << 30
 """Of all texts in Parquet."""
@@ -287,12 +291,17 @@ def _bounds_of(table: pa.Table, limits: Limits) -> Limits:
     """The limits to read saved texts with.
 
     What was taken in as a tree, or is known in its normal form, may be larger once written as a text. How long it
-    takes to read is bounded all the same, by what there is to read.
+    takes to read, and the room, are bounded all the same: by what there is to read, and where limits are beyond
+    the default ones by what is said above.
     """
-    longest = pc.max(pc.utf8_length(table.column("expression"))).as_py() or 0
-    work = max(min(limits.max_work, MOST_WORK), longest * min(limits.max_clauses, MOST_FACTOR))
+    lengths, rows = pc.utf8_length(table.column("expression")), max(table.num_rows, 1)
+    longest, average = pc.max(lengths).as_py() or 0, (pc.sum(lengths).as_py() or 0) // rows
+    most = max(DEFAULT_LIMITS.max_clauses, min(MOST_CLAUSES // rows, MOST_CLAUSES_OF_ONE), average)
+    clauses = min(limits.max_clauses, most)
+    work = max(min(limits.max_work, MOST_WORK), longest * min(clauses, MOST_FACTOR))
     unbounded = dict.fromkeys(("max_length", "max_regexes"), sys.maxsize)
-    return replace(limits, max_depth=max(limits.max_depth, 4), max_work=work, **unbounded)
+    depth = max(limits.max_depth, 4)
+    return replace(limits, max_depth=depth, max_clauses=clauses, max_work=work, **unbounded)
 
 
 # ---------------------------------------------------------------- the index as it lies

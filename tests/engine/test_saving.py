@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harken import Engine, Limits, Schema, algorithms, attr
+from harken import Engine, Limits, Schema, algorithms, attr, persistence
 from harken.bench.damage import contents, seal
 from harken.compiler import Texts, compile_texts
 from harken.errors import HarkenError, IndexFormatError, SchemaError, UnknownAlgorithmError
@@ -329,6 +329,33 @@ def test_a_text_that_was_tampered_with_is_found(tmp_path):
     path.write_bytes(content.replace(b"price = 1234567", b"price = 1234568"))
     with pytest.raises(IndexFormatError, match="is damaged"):
         Engine.load(tmp_path / "engine")
+
+
+def alternatives(count):
+    """A short text of two to the power of so many clauses."""
+    return " AND ".join(f"(a{at} = 1 OR b{at} = 1)" for at in range(count))
+
+
+@pytest.mark.parametrize(("rows", "most"), [(1, 65_536), (3, 1_000), (30, 575)])
+def test_a_short_text_that_a_folder_allows_to_grow_beyond_measure_is_refused_before_it_does(
+    rows, most, tmp_path, monkeypatch
+):
+    if rows > 1:
+        monkeypatch.setattr(persistence, "MOST_CLAUSES", 3_000)
+    engine = Engine("reference")
+    engine.subscribe_many((id, "x = 1") for id in range(rows))
+    engine.save(tmp_path / "it")
+    edit_table(lambda table: replaced(table, "expression", [alternatives(24)] * rows))(tmp_path / "it")
+    edit_manifest(lambda manifest: manifest["limits"].update(max_clauses=10**9, max_work=10**15))(tmp_path / "it")
+    with pytest.raises(IndexFormatError, match=f"more than {most:,} alternatives"):
+        Engine.load(tmp_path / "it")
+
+
+def test_texts_that_larger_limits_allowed_are_still_loaded(tmp_path):
+    engine = Engine("reference", limits=Limits(max_clauses=5_000, max_work=10_000_000))
+    engine.subscribe_many([(1, alternatives(9)), *((id, "x = 1") for id in range(2, 800))])
+    engine.save(tmp_path / "it")
+    assert sorted(Engine.load(tmp_path / "it")) == list(range(1, 800))
 
 
 def as_it_was(folder, version):
