@@ -36,6 +36,7 @@ from harken.matching.saving import DAMAGE, Fact, State, is_file_name
 from harken.model.limits import DEFAULT_LIMITS, Limits
 from harken.model.schema import Schema
 from harken.model.subscriptions import ALWAYS, Validity
+from harken.model.values import SPATIAL_KINDS, Type
 from harken.normal.compiled import MOMENT
 from harken.written import Written, expression_of
 
@@ -45,6 +46,8 @@ READABLE = (1, 3, VERSION)
 """Up to version 3 the files lay in the folder itself, and texts in Parquet; in version 2 ids lay otherwise."""
 
 INDEX, TEXTS = "index", "texts"
+PREDICATES = ".predicates.table.predicates"
+"""How the table of the distinct predicates of an index is called in the end, whatever the algorithm."""
 
 PORTION = 20_000
 """Subscriptions that move to another algorithm together."""
@@ -329,19 +332,41 @@ def _read_index(engine: SavedEngine, folder: Path, manifest: Manifest, verify: b
     if engine.written is not None and manifest["version"] == VERSION:
         engine.written.restore(state.part("written"), slots)
     if engine.algorithm == manifest["algorithm"]:
-        _restore(engine.matcher, state, slots)
+        _restore(engine.matcher, state, slots, engine.schema)
         return
     saved = _matcher(manifest["algorithm"], manifest["options"])
-    _restore(saved, state, slots)
+    _restore(saved, state, slots, engine.schema)
     for start in range(0, len(slots), PORTION):
         portion = slots[start : start + PORTION]
         engine.matcher.add(portion, Incoming.of([saved.expression(slot) for slot in portion.tolist()]))
 
 
-def _restore(matcher: Matcher, state: State, slots: Slots) -> None:
+def _restore(matcher: Matcher, state: State, slots: Slots, schema: Schema | None) -> None:
     if not isinstance(matcher, Saveable):
         raise TypeError(f"{type(matcher).__name__} has no index to be restored")
     matcher.restore(state.part(INDEX), slots)
+    if schema is not None:
+        for name, table in state.tables.items():
+            if name.endswith(PREDICATES):
+                _hold_to(schema, table)
+
+
+def _hold_to(schema: Schema, predicates: pa.Table) -> None:
+    """SchemaError unless subscriptions could ask for these predicates, as texts are held to the schema too.
+
+    Those of an attribute that have the same operator and type of operand are looked at together.
+    """
+    names = ["attribute", "operator", "type"]
+    said = pa.table({name: predicates.column(name).cast(pa.string()) for name in names})
+    for attribute, operator, found in zip(*said.group_by(names).aggregate([]).to_pydict().values(), strict=True):
+        declared = schema.declared(attribute)
+        if found is None:  # it asks whether there is a value
+            continue
+        kind = Type(found).kind
+        # The types of a kind are one to "is", and points and boxes to spatial operators.
+        alike = operator == "is" or (kind in SPATIAL_KINDS and operator not in ("=", "!=", "in"))
+        if not (alike and (declared.kind is kind or {declared.kind, kind} <= SPATIAL_KINDS)):
+            schema.check_type(attribute, Type(found))
 
 
 def _know_again(engine: SavedEngine, about: pa.Table, in_use: Slots) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from harken import Engine
-from harken.errors import UnknownSubscriptionError
+from harken import Engine, Schema, algorithms, persistence
+from harken.errors import IndexFormatError, SchemaError, UnknownSubscriptionError
 from harken.matching.kernels.layout import INTERVAL
 from harken.matching.saving import State
 from tests.matching.churning import VARIANTS, Churn, contents, found, index_of, made
@@ -359,3 +360,80 @@ def test_a_state_of_parts_is_read_as_it_was_written(tmp_path):
         state.part("two").table("t", pa.schema([("x", pa.int64())]))
     with pytest.raises(ValueError, match="there is no b"):
         state.part("two").array("b", np.float64)
+
+
+# ---------------------------------------------------------------- the schema that a folder declares
+
+DECLARED = {
+    "whole": "int",
+    "real": "float",
+    "name": "string",
+    "sure": "bool",
+    "day": "date",
+    "moment": "timestamp",
+    "place": "point",
+    "area": "box",
+}
+ASKED = (
+    "whole < 5 OR whole IN (7, 8) OR NOT whole = 9",
+    "real >= 1 OR real = 2.5 OR NOT (real = 3 OR real = 4.5)",
+    "name = 'a' OR name STARTS WITH 'b' OR name MATCHES 'c+' OR NOT name IN ('d', 'e')",
+    "sure = TRUE OR sure IS NULL OR day > DATE '2020-01-01' OR moment < TIMESTAMP '2020-01-01T00:00:00Z'",
+    "place WITHIN BOX(0, 0, 1, 1) OR place = POINT(1, 2)",
+    "area OVERLAPS BOX(0, 0, 1, 1) OR area CONTAINS POINT(1, 2)",
+    "NOT whole IN (1, 2) OR NOT real IN (1, 2.5) OR NOT name STARTS WITH 'a' OR name LIKE '%'",
+    " AND ".join(f"{name} IS NOT NULL" for name in DECLARED),
+)
+INDEXED = [name for name in algorithms() if name not in ("auto", "reference")]
+
+
+def declaring(folder, **types):
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    said = manifest["schema"] | types
+    manifest["schema"] = {name: said[name] for name in said if said[name] is not None}
+    path.write_text(json.dumps(manifest))
+
+
+@pytest.fixture(scope="module", params=[*INDEXED, "auto"])
+def declared(request, tmp_path_factory):
+    options = {"small": 2} if request.param == "auto" else {}
+    engine = Engine(request.param, schema=DECLARED, **options)
+    engine.subscribe_many(enumerate(ASKED))
+    folder = tmp_path_factory.mktemp("declared") / "engine"
+    engine.save(folder)
+    return folder
+
+
+def test_all_that_a_schema_lets_in_is_loaded_again(declared):
+    assert len(Engine.load(declared)) == len(ASKED)
+    assert len(Engine.load(declared, algorithm="reference")) == len(ASKED)
+
+
+OTHERWISE = [
+    *((name, "string") for name in DECLARED if name != "name"),
+    ("name", "int"),
+    ("real", "int"),
+    ("whole", None),
+    ("day", "timestamp"),
+    ("place", "box"),
+]
+
+
+@pytest.mark.parametrize(("name", "other"), OTHERWISE)
+def test_an_index_is_held_to_the_schema_of_its_folder(name, other, declared, tmp_path):
+    folder = shutil.copytree(declared, tmp_path / "it")
+    declaring(folder, **{name: other})
+    for algorithm in (None, "reference"):
+        with pytest.raises(IndexFormatError, match=f"'{name}'") as caught:
+            Engine.load(folder, algorithm=algorithm)
+        assert str(folder) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("declared_type", "fits"), [("int", True), ("float", True), ("string", False), ("bool", False)]
+)
+def test_that_a_number_is_one_may_be_asked_of_every_type_of_number(declared_type, fits):
+    asked = pa.table({"attribute": ["x"], "operator": ["is"], "type": ["float"]})
+    with nullcontext() if fits else pytest.raises(SchemaError, match="'x' is declared"):
+        persistence._hold_to(Schema({"x": declared_type}), asked)

@@ -7,7 +7,7 @@ from datetime import date, datetime
 
 from harken.errors import SchemaError, closest
 from harken.model.foreign import FlatValue, Foreign
-from harken.model.values import NUMERIC_TYPES, EventValue, Type, Value, type_of
+from harken.model.values import NUMERIC_TYPES, Type, Value, type_of
 
 
 class Schema(Mapping[str, Type]):
@@ -47,7 +47,11 @@ class Schema(Mapping[str, Type]):
 
     def check_constant(self, attribute: str, value: Value) -> None:
         """Refuse a constant that an attribute of the declared type can never equal."""
-        self._check(attribute, self.declared(attribute), value)
+        self.check_type(attribute, type_of(value))
+
+    def check_type(self, attribute: str, found: Type) -> None:
+        """Refuse constants of a type that an attribute of the declared type can never equal."""
+        self._check(attribute, self.declared(attribute), found)
 
     def check_value(self, attribute: str, value: FlatValue) -> None:
         """Refuse an event's value of another type; attributes the schema has not are left alone."""
@@ -56,15 +60,14 @@ class Schema(Mapping[str, Type]):
             return
         if isinstance(value, Foreign):
             raise SchemaError.wrong_type(attribute, declared.value, value.what)
-        self._check(attribute, declared, value)
+        self._check(attribute, declared, type_of(value))
 
     def below(self, name: str) -> list[str]:
         """The declared attributes below a name. Linear in the schema."""
         return [attribute for attribute in self._types if attribute.startswith(f"{name}.")]
 
     @staticmethod
-    def _check(attribute: str, declared: Type, value: EventValue) -> None:
-        found = type_of(value)
+    def _check(attribute: str, declared: Type, found: Type) -> None:
         if found is declared or (declared is Type.FLOAT and found in NUMERIC_TYPES):
             return
         raise SchemaError.wrong_type(attribute, declared.value, found.value)
