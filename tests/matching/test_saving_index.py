@@ -340,6 +340,43 @@ def test_a_failed_save_of_an_index_leaves_what_was_there(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["engine"]
 
 
+@every_variant
+def test_matches_while_an_index_is_written_change_nothing_of_what_is_written(variant, tmp_path, monkeypatch):
+    engine = made(variant)
+    engine.subscribe_many([(at, f"a = {at % 5} AND b < {at}") for at in range(30)])
+    events = [{"a": at % 5, "b": at} for at in range(40)]
+    expected, write = found(engine, events), np.lib.format.write_array
+
+    def match_and_write(*arguments, **named):
+        for _ in range(17):  # one block in so many is looked at for statistics
+            engine.match_batch(events)
+        write(*arguments, **named)
+
+    monkeypatch.setattr(np.lib.format, "write_array", match_and_write)
+    engine.save(tmp_path / "engine")
+    monkeypatch.undo()
+    assert found(Engine.load(tmp_path / "engine"), events) == expected
+
+
+def test_statistics_that_are_cut_short_while_they_fade_can_be_saved(tmp_path):
+    engine = Engine("dynamic")
+    engine.subscribe(1, "a = 1")
+    engine.match_batch([{"a": 1}] * 100)
+    seen = index_of(engine)._statistics
+
+    class Interrupted:
+        @property
+        def values(self):
+            raise KeyboardInterrupt
+
+    seen._constants.append(Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        seen._fade(0.5)
+    seen._constants.pop()
+    engine.save(tmp_path / "engine")
+    assert Engine.load(tmp_path / "engine").match({"a": 1}) == [1]
+
+
 # ---------------------------------------------------------------- states themselves
 
 

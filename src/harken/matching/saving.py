@@ -64,7 +64,10 @@ DAMAGE = (
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All that something holds. Arrays may be its own, not copies: write them before it changes."""
+    """All that something holds. Arrays may be its own, not copies: write them before it changes.
+
+    What matching changes, which goes on while an engine is saved, has to be copied.
+    """
 
     facts: Mapping[str, Fact] = field(default_factory=dict)
     arrays: Arrays = field(default_factory=dict)

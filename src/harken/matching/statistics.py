@@ -44,7 +44,7 @@ class EventStatistics:
         self._labels: dict[int, _Labels] = {}
 
     def state(self) -> State:
-        """All that has been seen."""
+        """All that has been seen, copied: others go on counting while it is written."""
         constants, constant_sizes = joined([each.values for each in self._constants], np.float64)
         labels, label_sizes = joined([each.values for each in self._labels.values()], np.int64)
         facts = {
@@ -53,7 +53,7 @@ class EventStatistics:
             "label_sizes": label_sizes,
             "labelled": [(dimension, each.epoch) for dimension, each in self._labels.items()],
         }
-        return State(facts, {"present": self._present.values, "constants": constants, "labels": labels})
+        return State(facts, {"present": self._present.values.copy(), "constants": constants, "labels": labels})
 
     def restore(self, state: State, dimensions: int) -> None:
         """Have seen what others have, of so many dimensions."""
@@ -168,10 +168,11 @@ class EventStatistics:
         return known
 
     def _fade(self, factor: float) -> None:
-        self.events *= factor
+        # The events last, so that whatever fails or forks no more was seen of them than there were.
         self._present.values[:] *= factor
         for counts in self._constants:
             counts.values[:] *= factor
+        self.events *= factor
 
 
 class _Labels:
