@@ -317,10 +317,11 @@ class Engine:
         return engine
 
     def __getstate__(self) -> dict[str, object]:
-        """For `pickle` and `copy.deepcopy`, while subscriptions are few; an index is saved and loaded instead."""
-        with self._door.turn():
-            self._settle()
-            return {name: each for name, each in self.__dict__.items() if name != "_door"}
+        """For `pickle` and `copy.deepcopy`, while subscriptions are few; an index is saved and loaded instead.
+
+        A copy, made in turn with changes: whoever asks looks at it later, when the next change may be on its way.
+        """
+        return self._copied({})
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state, _door=Door())
@@ -328,6 +329,19 @@ class Engine:
     def __copy__(self) -> Engine:
         """As `copy.deepcopy`: two engines cannot hold the same subscriptions, each with its own lock."""
         return deepcopy(self)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Engine:
+        """Without a second copy of what `__getstate__` gives."""
+        copied = memo[id(self)] = type(self).__new__(type(self))
+        copied.__setstate__(self._copied(memo))
+        return copied
+
+    def _copied(self, memo: dict[int, object]) -> dict[str, object]:
+        """All but the door, copied while nobody changes it. Others may match, and count what is foreign."""
+        with self._door.turn():
+            self._settle()
+            held = {name: each for name, each in self.__dict__.items() if name != "_door"}
+            return deepcopy(held | {"_foreign": Counter(self._foreign)}, memo)
 
     def _take_in(self, ready: Compiled, replace: bool, *, all_or_none: bool) -> tuple[list[Reject], int]:
         """Take in what may be; the rejects, and how many were taken in."""

@@ -17,6 +17,7 @@ from harken import Engine, algorithms
 from harken.bench.experiments.threads import Scene
 from harken.errors import EngineBusyError
 from harken.matching.events import _ADDING
+from harken.model.expressions import Comparison
 
 EVERY = {"x": 1}
 
@@ -203,6 +204,37 @@ def test_a_copy_of_a_small_engine_is_an_engine_of_its_own(duplicate):
     assert engine.match(EVERY) == [1]
     assert sorted(twin.match(EVERY)) == [1, 2]
     assert twin.subscription(1).owner == "me"
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))])
+def test_a_copy_is_of_one_moment_whatever_others_change_meanwhile(duplicate, monkeypatch):
+    engine = Engine()
+    engine.subscribe_many([(at, f"x = {at}") for at in range(20)])
+    copying, changed = threading.Event(), threading.Event()
+
+    def change() -> None:
+        copying.wait(10)
+        engine.unsubscribe_many(range(10))
+        engine.subscribe_many([(at, f"x = {at}") for at in range(50, 90)])
+        changed.set()
+
+    copy_expression = Comparison.__reduce_ex__
+
+    def slowly(self, protocol):  # called for each expression that is copied or pickled
+        copying.set()
+        changed.wait(0.02)
+        return copy_expression(self, protocol)
+
+    monkeypatch.setattr(Comparison, "__reduce_ex__", slowly)
+    changer = threading.Thread(target=change)
+    changer.start()
+    twin = duplicate(engine)
+    changer.join()
+    assert sorted(twin) == list(range(20))
+    assert all(twin.match({"x": at}) == [at] for at in range(20))
+    assert sorted(engine) == [*range(10, 20), *range(50, 90)]
+    twin.unsubscribe_many(range(20))
+    assert len(twin) == twin.stats()["subscriptions"] == 0
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
