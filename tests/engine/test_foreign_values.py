@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from datetime import UTC, datetime, time, timedelta, timezone
+from datetime import UTC, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
+from enum import Enum
 from uuid import UUID
 
 import numpy as np
@@ -24,7 +25,7 @@ from harken.matching import events as batches
 from harken.matching.events import OTHERS
 from harken.model.evaluation import truth
 from harken.model.events import flatten
-from harken.model.values import Kind
+from harken.model.values import Kind, Point
 from tests.strategies import FREE, events_with_foreign, expressions, foreign_values
 
 pytestmark = pytest.mark.kernel
@@ -52,7 +53,25 @@ class Unfriendly:
         raise RuntimeError("not told")
 
 
+class Nowhere(tzinfo):
+    """A time zone that cannot say how far it is."""
+
+    def utcoffset(self, _):
+        raise KeyError("nowhere")
+
+
+class Unreadable(Decimal):
+    """A number that nobody may look at, not even to print it."""
+
+    def __abs__(self):
+        raise RuntimeError("not told")
+
+    __repr__ = __str__ = is_nan = __abs__
+
+
 FOREIGN = {
+    "in no time zone": datetime(2026, 11, 15, tzinfo=Nowhere()),
+    "unreadable": Unreadable("NaN"),
     "NaN": math.nan,
     "numpy NaN": np.float32("nan"),
     "2^63": 2**63,
@@ -128,6 +147,35 @@ def test_nobody_can_subscribe_so_that_others_lose_their_matches(value, poison, a
     engine.subscribe(1, poison)
     assert engine.match(event) == [0]
     assert pairs(engine.match_batch([event])) == [(0, 0)]
+
+
+class Red(str, Enum):  # noqa: UP042  # the two print differently
+    RED = "red"
+
+
+class Amount(Decimal):
+    """A subclass."""
+
+
+class Here(Point):
+    """Another one."""
+
+
+def test_subclasses_are_matched_as_what_they_are_and_names_too(algorithm):
+    engine = engine_of(algorithm, "c = 'red'", "x > 1", "p WITHIN BOX(0, 0, 2, 2)", "n.red = 1", "red = 1")
+    event = {"c": Red.RED, "x": Amount("1.5"), "p": Here(1, 1), "n": {Red.RED: 1}, Red.RED: 1}
+    assert sorted(engine.match(event)) == [0, 1, 2, 3, 4]
+    found = engine.match_batch([{}, event], on_error="collect")
+    assert pairs(found.matches) == [(1, id) for id in range(5)]
+    assert found.rejects.num_rows == 0
+
+
+def test_under_a_schema_what_cannot_be_read_is_a_fault_of_its_event_alone(algorithm):
+    engine = engine_of(algorithm, "x = 1", schema={"x": "int", "t": "timestamp"})
+    odd = [{"x": Unreadable("NaN")}, {"t": datetime(2026, 11, 15, tzinfo=Nowhere())}]
+    found = engine.match_batch([*odd, {"x": 1}], on_error="collect")
+    assert pairs(found.matches) == [(2, 0)]
+    assert found.rejects.column("event").to_pylist() == [0, 1]
 
 
 def test_what_lies_below_a_foreign_value_is_foreign_too(algorithm):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
+from enum import Enum, IntEnum
 from fractions import Fraction
 
 import numpy as np
@@ -66,6 +67,73 @@ def test_numpy_scalars_subclasses_and_other_time_zones_become_plain_values(given
     checked = checked_value(given_value)
     assert repr(checked) == repr(taken)
     assert type(checked) is type(taken)
+
+
+class Colour(str, Enum):  # noqa: UP042  # the two print differently
+    RED = "red"
+
+
+class Size(IntEnum):
+    LARGE = 3
+
+
+class Liar(float):
+    """Says that it is something else than it is."""
+
+    def __float__(self) -> float:
+        return math.nan
+
+
+class Amount(Decimal):
+    """A subclass."""
+
+
+class Here(Point):
+    """Another one."""
+
+
+class Lot(Box):
+    """And another."""
+
+
+class Odd(datetime):
+    """Comes to nothing wherever its own methods are asked."""
+
+    def replace(self, *_: object, **__: object) -> datetime:
+        raise KeyError("replace")
+
+    astimezone = date = time = replace
+
+
+class Day(date):
+    """A day."""
+
+
+@pytest.mark.parametrize(
+    ("given_value", "taken"),
+    [
+        (Colour.RED, "red"),
+        (Size.LARGE, 3),
+        (Liar(2.5), 2.5),
+        (Amount("1.5"), Decimal("1.5")),
+        (Here(1, 2), Point(1, 2)),
+        (Lot(1, 2, 3, 4), Box(1, 2, 3, 4)),
+        (Point(Liar(1.5), Size.LARGE), Point(1.5, 3.0)),
+        (Day(2026, 2, 28), date(2026, 2, 28)),
+        (Odd(2026, 2, 28, 10), datetime(2026, 2, 28, 10, tzinfo=UTC)),
+        (Odd(2026, 2, 28, 10, tzinfo=timezone(timedelta(hours=2))), datetime(2026, 2, 28, 8, tzinfo=UTC)),
+    ],
+)
+def test_a_subclass_is_taken_for_the_plain_value_that_it_is(given_value, taken):
+    checked = checked_value(given_value)
+    assert type(checked) is type(taken)
+    assert repr(checked) == repr(taken)
+
+
+@pytest.mark.parametrize("value", [Amount("NaN"), Amount("Infinity")])
+def test_a_subclass_of_decimal_that_is_no_number_is_out_of_range(value):
+    with pytest.raises(ValueOutOfRangeError):
+        checked_value(value)
 
 
 def test_a_subclass_of_datetime_keeps_its_last_microsecond_in_any_year():

@@ -67,6 +67,8 @@ def _pairs(event: Event, prefix: str, depth: int) -> Iterator[tuple[str, object]
     for key, value in event.items():
         if not isinstance(key, str) or not key:
             raise EventError(f"attribute names are non-empty strings, found {key!r}")
+        if type(key) is not str:
+            key = str.__str__(key)  # an Enum of strings prints as something else
         name = f"{prefix}.{key}" if prefix else key
         if isinstance(value, Mapping) and not _is_shape(value):
             yield from _pairs(value, name, depth + 1)
@@ -87,6 +89,6 @@ def _shape(value: Mapping[str, object]) -> Point | Box | Foreign:
     try:
         if isinstance(coordinates, Sequence):
             return Point(*coordinates) if value["type"] == "Point" else Box(*coordinates)
-    except (TypeError, ValueError):  # too few, too many, or no finite numbers
+    except Exception:  # too few, too many, no finite numbers, or whatever somebody else's class does
         pass
     return Foreign(value)

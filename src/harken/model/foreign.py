@@ -46,7 +46,12 @@ class Foreign:
     @property
     def what(self) -> str:
         """What it is, in a few words: "a list"."""
-        return self._what or _what_is(self.value)
+        if self._what is None:
+            try:
+                self._what = _what_is(self.value)
+            except Exception:  # whatever somebody else's class does
+                self._what = f"a value of type {type(self.value).__name__}"
+        return self._what
 
     @property
     def shown(self) -> str:
@@ -62,12 +67,12 @@ FlatValue: TypeAlias = EventValue | Foreign
 
 
 def event_value(value: object) -> FlatValue:
-    """The value as an event may carry it; foreign if the language has no type for it."""
+    """The value as an event may carry it; foreign if the language has no type for it, or if it cannot be read."""
     if type(value) in _LISTS:
         return Foreign(value)
     try:
         return checked_value(value)
-    except (TypeError, ValueError, ArithmeticError):
+    except Exception:  # whatever somebody else's class does, or its time zone
         return Foreign(value)
 
 
@@ -90,11 +95,11 @@ def foreign_above(name: str, event: Mapping[str, object]) -> tuple[str, Foreign]
 
 def shown(value: object) -> str:
     """Any value as text for people, cut short; never an error."""
-    if isinstance(value, int) and abs(value) >= 10**30:
-        return f"a number of {value.bit_length()} bits"  # Python refuses to print thousands of digits
-    if isinstance(value, str | bytes | bytearray | list | tuple):
-        value = value[:_SHOWN]  # so that a huge one is not written out first
     try:
+        if isinstance(value, int) and abs(value) >= 10**30:
+            return f"a number of {value.bit_length()} bits"  # Python refuses to print thousands of digits
+        if isinstance(value, str | bytes | bytearray | list | tuple):
+            value = value[:_SHOWN]  # so that a huge one is not written out first
         text = repr(value)
     except Exception:  # whatever somebody else's class does
         text = f"<{type(value).__name__}>"

@@ -77,8 +77,8 @@ class Point:
 
     def __post_init__(self) -> None:
         _check_coordinates("a point", self.x, self.y)
-        object.__setattr__(self, "x", float(self.x))
-        object.__setattr__(self, "y", float(self.y))
+        object.__setattr__(self, "x", _plain_float(self.x))
+        object.__setattr__(self, "y", _plain_float(self.y))
 
     @property
     def bounds(self) -> tuple[float, float, float, float]:
@@ -103,7 +103,7 @@ class Box:
                 suggestion="write BOX(min_x, min_y, max_x, max_y)",
             )
         for field in ("min_x", "min_y", "max_x", "max_y"):
-            object.__setattr__(self, field, float(getattr(self, field)))
+            object.__setattr__(self, field, _plain_float(getattr(self, field)))
 
     @property
     def bounds(self) -> tuple[float, float, float, float]:
@@ -188,25 +188,28 @@ def _constant_advice(value: object) -> str | None:
 def checked_value(value: object) -> EventValue:
     """The value as an event may carry it: one of our classes exactly, in range; or a clear error.
 
-    Subclasses and numpy scalars come back as the plain Python value.
+    Subclasses and numpy scalars come back as the plain Python value: what they are, not what they say they are
+    (an Enum of strings prints as its own name).
     """
     match value:
         case bool():
             return bool(value)
         case str():
-            return _checked_string(value)
+            return _checked_string(str.__str__(value))
         case int():
-            return _checked_int(value)
+            return _checked_int(int.__index__(value))
         case float():
-            return _checked_float(value)
+            return _checked_float(float.__float__(value))
         case datetime():
             return _utc(value)
         case date():
             return date(value.year, value.month, value.day)
-        case Point() | Box():
-            return value
+        case Point():
+            return value if type(value) is Point else Point(value.x, value.y)
+        case Box():
+            return value if type(value) is Box else Box(value.min_x, value.min_y, value.max_x, value.max_y)
         case Decimal():
-            return value if value.is_finite() else _refuse_nan(value)
+            return _checked_decimal(value if type(value) is Exact else Decimal(value))
     plain = _from_numpy(value)
     if plain is not value:
         return checked_value(plain)
@@ -229,11 +232,15 @@ def compare(left: EventValue, right: EventValue) -> int:
 def _checked_int(value: int) -> int:
     if not INT_MIN <= value <= INT_MAX:
         raise ValueOutOfRangeError(f"{_shown(value)} does not fit a 64-bit integer")
-    return int(value)
+    return value
 
 
 def _checked_float(value: float) -> float:
-    return _refuse_nan(value) if math.isnan(value) else float(value)
+    return _refuse_nan(value) if math.isnan(value) else value
+
+
+def _checked_decimal(value: Decimal) -> Decimal:
+    return value if value.is_finite() else _refuse_nan(value)
 
 
 def _refuse_nan(value: float | Decimal) -> NoReturn:
@@ -247,7 +254,7 @@ def _checked_string(value: str) -> str:
         raise ValueOutOfRangeError(
             f"a string holds a lone surrogate (U+{ord(value[error.start]):04X}) at index {error.start}"
         ) from None
-    return str(value)
+    return value
 
 
 def _utc(value: datetime) -> datetime:
@@ -255,10 +262,16 @@ def _utc(value: datetime) -> datetime:
     if getattr(value, "nanosecond", 0):
         raise ValueOutOfRangeError(f"timestamp {value} is finer than a microsecond")
     try:
-        utc = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        plain = value if type(value) is datetime else _plain_moment(value)
+        return plain.replace(tzinfo=UTC) if plain.tzinfo is None else plain.astimezone(UTC)
     except OverflowError:
         raise ValueOutOfRangeError(f"timestamp {value} is outside the calendar in UTC") from None
-    return utc if type(utc) is datetime else datetime.combine(utc.date(), utc.time(), UTC)
+
+
+def _plain_moment(value: datetime) -> datetime:
+    """A subclass's moment by its parts: its own methods may give anything, and pandas has other years."""
+    parts = (value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond)
+    return datetime(*parts, tzinfo=value.tzinfo, fold=value.fold)
 
 
 def _check_coordinates(what: str, *coordinates: float) -> None:
@@ -271,6 +284,11 @@ def _shown(value: object) -> str:
     if isinstance(value, int) and abs(value) >= 10**30:
         return f"a number of {value.bit_length()} bits"  # Python refuses to print thousands of digits
     return repr(value)
+
+
+def _plain_float(number: float) -> float:
+    """A coordinate as a float, whatever a subclass converts itself to."""
+    return float.__float__(number) if isinstance(number, float) else float(int.__index__(number))
 
 
 def _is_finite(number: float) -> bool:
