@@ -287,6 +287,37 @@ def test_a_column_of_a_type_that_the_language_has_not_is_foreign(kind, algorithm
         assert engine.stats()["foreign"] == {name: 1}
 
 
+@pytest.mark.parametrize("kind", [pa.binary(), pa.binary_view(), pa.duration("us"), pa.list_(pa.int64())], ids=str)
+def test_a_null_of_a_dictionary_is_a_null_of_the_column_however_it_is_cut(kind, algorithm):
+    values = pa.array([value_of(kind), None], kind)
+    first = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), values)
+    engine = engine_of(algorithm, "x IS NULL", "EXISTS x")
+    wanted = [(0, 1), (1, 0)]
+    assert pairs(engine.match_batch(pa.table({"x": first}))) == wanted
+    more = pa.DictionaryArray.from_arrays(pa.array([0, None], pa.int8()), values)
+    other = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), pa.array([None, value_of(kind)], kind))
+    cut = pa.chunked_array([first, more, other])
+    assert pairs(engine.match_batch(pa.table({"x": cut}))) == [*wanted, (2, 1), (3, 0), (4, 0), (5, 1)]
+    assert pairs(engine.match_batch(pa.table({"x": cut.slice(0, 0)}))) == []
+
+
+@pytest.mark.parametrize("kind", [pa.decimal32(5, 2), pa.decimal64(12, 2), pa.decimal256(50, 2)], ids=str)
+def test_decimals_of_every_width_are_read(kind, algorithm):
+    engine = engine_of(algorithm, "x > 1", "x = 1.5", "x IS NULL", "y = 1")
+    plain = pa.array([Decimal("1.5"), None, Decimal("0.5")], kind)
+    coded = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2], pa.int8()), plain)
+    for column in (plain, coded):
+        found = engine.match_batch(pa.table({"x": column, "y": [1, 2, 3]}))
+        assert pairs(found) == [(0, 0), (0, 1), (0, 3), (1, 2)]
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()], ids=str)
+def test_runs_of_views_are_read(kind, algorithm):
+    engine = engine_of(algorithm, "x IS NULL", "EXISTS x")
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int32()), pa.array(["a", None], kind))
+    assert pairs(engine.match_batch(pa.table({"x": runs}))) == [(0, 1), (1, 1), (2, 0)]
+
+
 def test_lists_of_structs_are_foreign_and_so_are_the_names_inside(algorithm):
     engine = engine_of(algorithm, "d.items.id IS NULL", "EXISTS d.items.id", "d.items.id = 1", "d.items IS NULL")
     events = [{"d": {"items": [{"id": 1}]}}, {"d": {"items": None}}, {"d": None}, {"d": {"items": []}}]

@@ -69,14 +69,12 @@ class Column:
     """Values of one attribute, one per event."""
 
     def __init__(self, column: pa.Array | pa.ChunkedArray) -> None:
-        if isinstance(column, pa.ChunkedArray):
-            column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         self._arrow_type = column.type
         self.type = arrow_type(column.type)
         """The type that its values have; None if they are all foreign."""
-        if pa.types.is_dictionary(column.type) and self.type is not None:
-            column = _decoded(column)
-        self._column = column
+        chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        plain = [_plain(chunk) for chunk in chunks or [column.combine_chunks()]]
+        self._column = plain[0] if len(plain) == 1 else pa.chunked_array(plain).combine_chunks()
         self._distinct: tuple[npt.NDArray[np.int64], list[EventValue]] | None = None
 
     def __len__(self) -> int:
@@ -200,12 +198,23 @@ class Column:
             return self._column[row].as_buffer().to_pybytes() if odd else self._column[row].value
 
 
+def _plain(column: pa.Array) -> pa.Array:
+    """The same values, as what Arrow has functions for; a null of a dictionary is one of the column."""
+    if pa.types.is_dictionary(column.type):
+        return _plain(_decoded(column))
+    if pa.types.is_decimal(column.type) and column.type.bit_width < 128:
+        return column.cast(pa.decimal128(column.type.precision, column.type.scale))
+    return column
+
+
 def _decoded(column: pa.DictionaryArray) -> pa.Array:
     values = column.dictionary
     # Arrow has few functions for views, and Polars gives categories as such.
-    return (values.cast(pa.large_string()) if pa.types.is_string_view(values.type) else values).take(
-        column.indices
-    )
+    wider = pa.types.is_string_view(values.type)
+    try:
+        return (values.cast(pa.large_string()) if wider else values).take(column.indices)
+    except pa.ArrowNotImplementedError:  # for views of bytes, and the like
+        return pa.array(column.to_pylist(), values.type)
 
 
 def rows_of(column: pa.ChunkedArray, rows: npt.NDArray[np.int64]) -> pa.ChunkedArray:

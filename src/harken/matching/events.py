@@ -188,12 +188,19 @@ def leaf_columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:
 
 def _leaves(name: str, column: pa.ChunkedArray) -> Iterator[tuple[str, pa.ChunkedArray]]:
     if pa.types.is_run_end_encoded(column.type):
-        column = pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], column.type.value_type)
+        column = pa.chunked_array([_without_runs(chunk) for chunk in column.chunks], column.type.value_type)
     if not pa.types.is_struct(column.type):
         yield name, column
         return
     for field, values in zip(column.type, column.flatten(), strict=True):
         yield from _leaves(f"{name}.{field.name}", values)
+
+
+def _without_runs(column: pa.RunEndEncodedArray) -> pa.Array:
+    try:
+        return pc.run_end_decode(column)
+    except pa.ArrowNotImplementedError:  # for views
+        return pa.array(column.to_pylist(), column.type.value_type)
 
 
 def column_faults(columns: Mapping[str, pa.ChunkedArray], schema: Schema) -> dict[int, EventError]:
