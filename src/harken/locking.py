@@ -91,7 +91,7 @@ class Door:
         self._own = threading.local()
         self._readers: list[weakref.ref[Reader]] = []
         self._aside: set[Reader] = set()
-        self._registering = threading.RLock()
+        self._registering = threading.RLock()  # a finaliser that reads may come in between, in this very thread
         self._changes: OwnedLock = threading.RLock()  # type: ignore[assignment]  # see OwnedLock
 
     def reading(self) -> Reader:

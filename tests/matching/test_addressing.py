@@ -28,7 +28,7 @@ def crowded(algorithm: str, size: int) -> Engine:
 
 
 def arguments_of(engine: Engine) -> Arguments:
-    return engine._matcher._own.single._arguments
+    return engine._matcher._own.workspaces[0].single._arguments
 
 
 def test_single_events_after_a_batch_with_many_matches_do_not_crash_the_process():

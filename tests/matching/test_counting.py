@@ -180,7 +180,7 @@ def test_counters_are_set_back_when_an_event_concerns_few_clauses_and_when_it_co
     events = [rare, common, rare, {"a": 7, "b": 2}, common, common, {"b": 1}, rare, common]
     found = [(1, 7), (1, MANY), (4, 7), (4, MANY), (5, 7), (5, MANY), (8, 7), (8, MANY)]
     assert pairs(matcher, events) == found
-    left = matcher._own.left
+    left = matcher._left.counters
     widths = matcher._contents.arrays().width
     assert (left[: len(widths)] == widths).all()
     before = matcher.stats()["checks_per_event"] * len(events)

@@ -63,6 +63,8 @@ class Index(NamedTuple):
 class ClusterMatcher(EncodedMatcher):
     """Clauses in clusters under access paths. Statistics are gathered from the events that come."""
 
+    _index: Index
+
     def __init__(self, *, prefetch: bool = True) -> None:
         super().__init__()
         self._prefetch = prefetch
@@ -78,15 +80,19 @@ class ClusterMatcher(EncodedMatcher):
 
     def match(self, event: FlatEvent) -> Slots:
         """Match one event."""
-        single = self._single()
-        workspace = single.workspace
-        slots = single.match(event, self._prefetch)
-        if workspace.scratch.counts[REPEATS]:
-            slots = np.unique(slots)
-        workspace.count(1, len(slots))
-        if workspace.events >= OBSERVED:
-            self._note(workspace, single.events)
-        return slots
+        workspace = self._workspace()
+        try:
+            workspace.busy = True
+            single = workspace.single or self._new_single(workspace)
+            slots = single.match(event, self._prefetch)
+            if workspace.scratch.counts[REPEATS]:
+                slots = np.unique(slots)
+            workspace.count(1, len(slots))
+            if workspace.events >= OBSERVED:
+                self._note(workspace, single.events)
+            return slots
+        finally:
+            workspace.busy = False
 
     def access(self, slot: int) -> list[AccessPath]:
         """How events find the clauses of a subscription."""
@@ -209,23 +215,15 @@ class ClusterMatcher(EncodedMatcher):
             )
             self._store.compact()
 
-    def _workspace(self) -> Workspace:
-        workspace: Workspace | None = getattr(self._own, "workspace", None)
-        if workspace is None or workspace.index is not self._index:
-            index, predicates = self._index, self._predicates
-            cells = len(self._store.used_places(RANGE_TABLE))
-            places = predicates.most_satisfied + len(index.tables.base) + len(predicates.dimensions) + cells + 1
-            workspace = Workspace.fit(workspace, index, index.predicates.initial, places)
-            self._own.workspace = workspace
-        return workspace
+    def _fitted(self, old: Workspace | None) -> Workspace:
+        index, predicates = self._index, self._predicates
+        cells = len(self._store.used_places(RANGE_TABLE))
+        places = predicates.most_satisfied + len(index.tables.base) + len(predicates.dimensions) + cells + 1
+        return Workspace.fit(old, index, index.predicates.initial, places)
 
-    def _single(self) -> SingleMatching:
-        """What this thread matches single events with, fit for the index."""
-        workspace = self._workspace()
-        single: SingleMatching | None = getattr(self._own, "single", None)
-        if single is None or single.workspace is not workspace:
-            predicates, tables, blocks = self._index
-            single = self._own.single = SingleMatching(predicates, tables, blocks, self._encoder, workspace)
+    def _new_single(self, workspace: Workspace) -> SingleMatching:
+        """What single events are matched with in a workspace."""
+        single = workspace.single = SingleMatching(*self._index, self._encoder, workspace.scratch)
         return single
 
     def _clause_at(self, block: int, entry_id: int) -> list[int]:

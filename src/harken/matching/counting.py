@@ -6,6 +6,7 @@ lists of all predicates that hold, which grows with the number of subscriptions.
 
 from __future__ import annotations
 
+import threading
 from typing import NamedTuple
 
 import numpy as np
@@ -67,10 +68,13 @@ class CountingMatcher(EncodedMatcher):
     predicates.
     """
 
+    _index: Index
+
     def __init__(self) -> None:
         super().__init__()
         self._lists = ClauseLists()
         self._contents = ClauseContents()
+        self._left = threading.local()
         self._changed()
 
     def match(self, event: FlatEvent) -> Slots:
@@ -159,16 +163,15 @@ class CountingMatcher(EncodedMatcher):
         unlisted = np.flatnonzero((predicates.initial == UNKNOWN) & (predicates.operator >= 0))
         self._index = Index(predicates, unlisted, self._lists.arrays(), self._contents.arrays())
 
-    def _workspace(self) -> Workspace:
-        own, index = self._own, self._index
-        known: Workspace | None = getattr(own, "workspace", None)
-        if known is None or known.index is not index:
-            own.workspace = known = Workspace.fit(known, index, index.predicates.initial, 1)
-            own.left = _fit(getattr(own, "left", None), index.contents.width)
-        return known
+    def _fitted(self, old: Workspace | None) -> Workspace:
+        index = self._index
+        # A match within a match shares them: after every call of the kernel they are as before it.
+        self._left.counters = _fit(getattr(self._left, "counters", None), index.contents.width)
+        return Workspace.fit(old, index, index.predicates.initial, 1)
 
     def _match_from(self, start: int, events: Events, workspace: Workspace) -> tuple[int, int]:
-        return match_events(*self._index, events, start, self._own.left, workspace.scratch, workspace.results)
+        left = self._left.counters
+        return match_events(*self._index, events, start, left, workspace.scratch, workspace.results)
 
 
 def _predicates_of(lists: list[int]) -> list[int]:

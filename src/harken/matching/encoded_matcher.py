@@ -26,11 +26,20 @@ from harken.model.expressions import Expression
 from harken.normal.operators import expression_of
 
 
+class _Own(threading.local):
+    """What each thread has for itself."""
+
+    def __init__(self) -> None:
+        self.workspaces: list[Workspace] = []
+        """One, and further ones for matches within a match: from signal handlers and finalisers."""
+
+
 class EncodedMatcher(ABC):
     """Subscriptions as clauses of numbered predicates, events as codes.
 
     Any number of threads may match at once while none adds or removes: what matching reads is made anew after
-    every change and then only read, and each thread has its own workspace.
+    every change and then only read, and each thread has its own workspace; a match that interrupts another one in
+    the same thread has one of its own too.
     """
 
     _block = BLOCK
@@ -39,11 +48,14 @@ class EncodedMatcher(ABC):
     _leading: tuple[int, ...] = ()
     """The dimensions to order events by, if that pays."""
 
+    _index: object
+    """All that matching reads; made anew by `_changed`."""
+
     def __init__(self) -> None:
         self._predicates = PredicateTable()
         self._encoder = Encoder(self._predicates)
         self._slots = 0
-        self._own = threading.local()
+        self._own = _Own()
         self._seen = np.zeros(4, np.int64)
         self._seen_lock = threading.Lock()
         watch_forks(self)
@@ -166,18 +178,39 @@ class EncodedMatcher(ABC):
 
     def _match_block(self, events: Events) -> Pairs:
         workspace = self._workspace()
-        start, rows, slots = 0, [], []
-        while start < len(events.code):
-            reached, count = self._match_from(start, events, workspace)
-            rows.append(workspace.results.event[:count].copy())
-            slots.append(workspace.results.slot[:count].copy())
-            if reached == start:
-                workspace.have_more_results()
-            start = reached
-        pairs = workspace.distinct(np.concatenate(rows), np.concatenate(slots))
-        workspace.count(len(events.code), len(pairs[0]))
-        self._note(workspace, events)
-        return pairs
+        try:
+            workspace.busy = True
+            start, rows, slots = 0, [], []
+            while start < len(events.code):
+                reached, count = self._match_from(start, events, workspace)
+                rows.append(workspace.results.event[:count].copy())
+                slots.append(workspace.results.slot[:count].copy())
+                if reached == start:
+                    workspace.have_more_results()
+                start = reached
+            pairs = workspace.distinct(np.concatenate(rows), np.concatenate(slots))
+            workspace.count(len(events.code), len(pairs[0]))
+            self._note(workspace, events)
+            return pairs
+        finally:
+            workspace.busy = False
+
+    def _workspace(self) -> Workspace:
+        """A workspace of this thread that no match further up uses, fit for what matching reads now.
+
+        Whoever takes it says that it is busy, and no longer at the end. Nothing has to be said at once: whatever
+        interrupts this thread in between is done before it goes on.
+        """
+        workspaces = self._own.workspaces
+        if workspaces and not workspaces[0].busy and workspaces[0].index is self._index:
+            return workspaces[0]
+        for depth, known in enumerate(workspaces):
+            if not known.busy:
+                if known.index is not self._index:
+                    workspaces[depth] = known = self._fitted(known)
+                return known
+        workspaces.append(self._fitted(None))
+        return workspaces[-1]
 
     def _note(self, workspace: Workspace, events: Events) -> None:
         """Remember what was seen, unless another thread is at it: then it is counted later."""
@@ -245,8 +278,8 @@ class EncodedMatcher(ABC):
         """Make what matching reads anew."""
 
     @abstractmethod
-    def _workspace(self) -> Workspace:
-        """The workspace of this thread, fit for what matching reads now."""
+    def _fitted(self, old: Workspace | None) -> Workspace:
+        """A workspace for what matching reads now, made of an old one if there is one."""
 
     @abstractmethod
     def _match_from(self, start: int, events: Events, workspace: Workspace) -> tuple[int, int]:

@@ -7,8 +7,8 @@ import numpy as np
 from harken.matching.contract import Slots
 from harken.matching.encoding import Encoder
 from harken.matching.kernels.addressing import Arguments
-from harken.matching.kernels.layout import MISSING, Blocks, Events, Predicates, Tables
-from harken.matching.workspace import Workspace, first_results, more_results
+from harken.matching.kernels.layout import MISSING, Blocks, Events, Predicates, Scratch, Tables
+from harken.matching.workspace import first_results, more_results
 from harken.model.events import FlatEvent
 
 FIRST_ALSO = 64
@@ -18,20 +18,19 @@ _NONE = np.zeros(0, np.int64)
 
 
 class SingleMatching:
-    """Matches one event after the other in one thread, against one state of an index.
+    """Matches one event after the other in one workspace, against one state of an index.
 
-    Shares the scratch of a workspace, and has events and results of its own: batches may replace theirs.
+    Shares the scratch of the workspace, and has events and results of its own: batches may replace theirs.
     """
 
     def __init__(
-        self, predicates: Predicates, tables: Tables, blocks: Blocks, encoder: Encoder, workspace: Workspace
+        self, predicates: Predicates, tables: Tables, blocks: Blocks, encoder: Encoder, scratch: Scratch
     ) -> None:
         self._encoder = encoder
-        self.workspace = workspace
         code, label = encoder.empty(1)
         events = encoder.events(code, label, [])._replace(also=np.zeros(FIRST_ALSO, np.int32))
         self._code, self._label = memoryview(code[0]), memoryview(label[0])
-        self._arguments = Arguments(predicates, tables, blocks, events, workspace.scratch, first_results())
+        self._arguments = Arguments(predicates, tables, blocks, events, scratch, first_results())
 
     @property
     def events(self) -> Events:

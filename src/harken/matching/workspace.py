@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,9 @@ import numpy.typing as npt
 from harken.matching.contract import Pairs
 from harken.matching.kernels.layout import CHECKS, COUNTERS, REPEATS, VISITS, Results, Scratch
 from harken.matching.kernels.matching import RING
+
+if TYPE_CHECKING:
+    from harken.matching.single import SingleMatching
 
 SURVIVORS = 4_096
 """Entries that are looked at together once their first predicate has held."""
@@ -20,11 +24,15 @@ FIRST_RESULTS = 4_096
 
 @dataclass(slots=True)
 class Workspace:
-    """Belongs to one thread, and fits one state of one index."""
+    """Belongs to one thread, and fits one state of one index. Serves one match at a time."""
 
     index: object
     scratch: Scratch
     results: Results
+    busy: bool = False
+    """Whether a match is using it: one that interrupts that in the same thread has to take another."""
+    single: SingleMatching | None = None
+    """What matches single events here, once one has come."""
     events: int = 0
     """Matched since they were last counted."""
     matches: int = 0
@@ -41,7 +49,7 @@ class Workspace:
         else:
             fits = len(old.scratch.truth) >= known and len(old.scratch.places) >= RING * places
             scratch = old.scratch if fits else _scratch(known, places)._replace(counts=old.scratch.counts)
-            made = cls(index, scratch, old.results, old.events, old.matches)
+            made = cls(index, scratch, old.results, events=old.events, matches=old.matches)
         made.scratch.truth[:known] = initial
         return made
 

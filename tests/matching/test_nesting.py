@@ -1,0 +1,132 @@
+"""Matches within a match, in one thread: signal handlers and finalisers may ask too, at any line."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from itertools import cycle
+
+import pytest
+
+from harken import Engine, algorithms
+from harken.errors import EventError
+from harken.matching import workspace
+
+pytestmark = pytest.mark.kernel
+
+MODULES = (
+    "encoded_matcher",
+    "encoding",
+    "events",
+    "cluster_matcher",
+    "counting",
+    "reading",
+    "single",
+    "workspace",
+)
+WHERE = ("engine.py", "locking.py", *(f"matching/{name}.py" for name in MODULES))
+
+EVENTS = [{"a": at % 3, "b": at % 5, "c": "xyz"[at % 3], "d": [at], "e": {"f": at}} for at in range(9)]
+
+
+def made(algorithm):
+    engine = Engine(algorithm)
+    # Several clauses of one subscription may hold: without care it would be told several times.
+    asked = [
+        "a = {0} OR b = {1} OR c LIKE 'x%'",
+        "a = {0} AND b < {1}",
+        "c IN ('x', 'y') AND b > {1}",
+        "d IS NULL",
+    ]
+    engine.subscribe_many([(at, asked[at % 4].format(at % 3, at % 5)) for at in range(16)])
+    return engine
+
+
+def batched(engine, events):
+    table = engine.match_batch(events)
+    return sorted(zip(*table.to_pydict().values(), strict=True))
+
+
+def at_every_line(work, interrupt):
+    """Do some work and, as a signal handler might, something else before every line of it outside of kernels."""
+    before, count = sys.gettrace(), 0
+
+    def trace(frame, event, _):
+        nonlocal count
+        name = frame.f_code.co_filename
+        if not name.endswith(WHERE) or "kernels" in name:
+            return None
+        if event == "line":
+            count += 1
+            interrupt()
+        return trace
+
+    try:
+        sys.settrace(trace)
+        work()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+@pytest.mark.parametrize("algorithm", algorithms())
+@pytest.mark.parametrize("fresh", [True, False])
+def test_a_match_that_interrupts_another_at_any_line_gives_and_takes_nothing(algorithm, fresh, monkeypatch):
+    monkeypatch.setattr(workspace, "FIRST_RESULTS", 2)
+    judge, engine = made("reference"), made(algorithm)
+    wanted, all_wanted = [sorted(judge.match(event)) for event in EVENTS], batched(judge, EVENTS)
+    if not fresh:
+        assert batched(engine, EVENTS) == all_wanted
+        assert [sorted(engine.match(event)) for event in EVENTS] == wanted
+    numbers = cycle(range(len(EVENTS)))
+
+    def interrupt():
+        number = next(numbers)
+        assert sorted(engine.match(EVENTS[number])) == wanted[number]
+        if number % 7 == 0:
+            assert batched(engine, EVENTS[:3]) == [pair for pair in all_wanted if pair[0] < 3]
+
+    def work():
+        for number in (0, 4):
+            found.append((number, sorted(engine.match(EVENTS[number]))))
+        found.append(batched(engine, EVENTS[:4]))
+
+    found = []
+    assert at_every_line(work, interrupt) > 30
+    assert found[:2] == [(number, wanted[number]) for number in (0, 4)]
+    assert found[2] == [pair for pair in all_wanted if pair[0] < 4]
+    assert engine.stats()["foreign"]["d"] >= len(EVENTS)
+
+
+def test_within_a_match_within_a_match_there_is_yet_another_workspace():
+    engine = made("dynamic")
+    wanted = [sorted(engine.match(event)) for event in EVENTS]
+    own = engine._matcher._own
+    for busy in range(3):
+        own.workspaces[busy].busy = True
+        assert [sorted(engine.match(event)) for event in EVENTS] == wanted
+    assert [each.busy for each in own.workspaces] == [True, True, True, False]
+
+
+def test_a_match_that_fails_leaves_its_workspace_to_the_next():
+    engine = Engine("dynamic", schema={"a": "int"})
+    engine.subscribe(1, "a = 1")
+    for _ in range(3):
+        with pytest.raises(EventError):
+            engine.match({"a": "x"})
+        assert engine.match({"a": 1}) == [1]
+    assert len(engine._matcher._own.workspaces) == 1
+
+
+def test_a_thread_that_matches_for_the_first_time_may_be_interrupted_by_a_match():
+    engine = made("dynamic")
+    wanted = sorted(engine.match(EVENTS[0]))
+    found = []
+
+    def first():
+        at_every_line(lambda: found.append(sorted(engine.match(EVENTS[0]))), lambda: engine.match(EVENTS[1]))
+
+    thread = threading.Thread(target=first, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert found == [wanted]
