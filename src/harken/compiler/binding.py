@@ -102,30 +102,54 @@ def _first(counts: list[int]) -> npt.NDArray[np.int32]:
     return offsets_of(np.array(counts, np.int64))
 
 
-@kernel
 def decode(data: npt.NDArray[np.uint8], scanned: Scan) -> Decoded:
     """Ints and strings to their values. Floats are left to others: reading those exactly is an art."""
     literals = len(scanned.start)
-    integer = np.zeros(literals, np.int64)
+    integer, real = np.zeros(literals, np.int64), np.zeros(literals, np.float64)
     meaningful = np.ones(literals, np.bool_)
     text_at = np.full(literals, -1, np.int64)
+    strings, size = _decode_integers(data, scanned, integer, meaningful, text_at)
+    text, offsets = np.zeros(size, np.uint8), np.zeros(strings + 1, np.int64)
+    used = _decode_strings(data, scanned, text_at, text, offsets)
+    return Decoded(integer, real, text[:used], offsets, text_at, meaningful)
+
+
+@kernel
+def _decode_integers(
+    data: npt.NDArray[np.uint8],
+    scanned: Scan,
+    integer: npt.NDArray[np.int64],
+    meaningful: npt.NDArray[np.bool_],
+    text_at: npt.NDArray[np.int64],
+) -> tuple[int, int]:
+    """Besides, number the strings; how many there are, and the bytes they need at most."""
     strings = 0
     size = 0
-    for literal in range(literals):
+    for literal in range(len(scanned.start)):
         if scanned.kind[literal] == INT:
             integer[literal], meaningful[literal] = _integer(data, scanned.start[literal], scanned.end[literal])
         elif scanned.kind[literal] == STRING:
             text_at[literal] = strings
             strings += 1
             size += scanned.end[literal] - scanned.start[literal]
-    text = np.zeros(size, np.uint8)
-    offsets = np.zeros(strings + 1, np.int64)
+    return strings, size
+
+
+@kernel
+def _decode_strings(
+    data: npt.NDArray[np.uint8],
+    scanned: Scan,
+    text_at: npt.NDArray[np.int64],
+    text: npt.NDArray[np.uint8],
+    offsets: npt.NDArray[np.int64],
+) -> int:
+    """Copy strings side by side; how many bytes they took."""
     into = 0
-    for literal in range(literals):
+    for literal in range(len(scanned.start)):
         if scanned.kind[literal] == STRING:
             into = _copy_unquoted(data, scanned.start[literal], scanned.end[literal], text, into)
             offsets[text_at[literal] + 1] = into
-    return Decoded(integer, np.zeros(literals, np.float64), text[:into], offsets, text_at, meaningful)
+    return into
 
 
 @kernel
@@ -183,12 +207,23 @@ def _compared_texts(decoded: Decoded, one: int, other: int) -> int:
     return int(a < a_end) - int(b < b_end)
 
 
-@kernel
 def fitting(
     scanned: Scan, decoded: Decoded, plans: PlanTable, plan_of: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.bool_]:
     """For each text, whether it has a plan, its literals mean something, and the plan's guards hold."""
     fits = plan_of >= 0
+    _hold_to_plans(scanned, decoded, plans, plan_of, fits)
+    return fits
+
+
+@kernel
+def _hold_to_plans(
+    scanned: Scan,
+    decoded: Decoded,
+    plans: PlanTable,
+    plan_of: npt.NDArray[np.int32],
+    fits: npt.NDArray[np.bool_],
+) -> None:
     for text in range(len(plan_of)):
         plan, first = plan_of[text], scanned.first[text]
         if plan < 0:
@@ -199,7 +234,6 @@ def fitting(
             asked, one, one_type, other, other_type = plans.guard[at]
             sign = _compared(decoded, first + one, one_type, first + other, other_type)
             fits[text] &= sign == -1 or (asked == _DISTINCT and sign == 1)
-    return fits
 
 
 @kernel

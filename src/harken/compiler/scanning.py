@@ -167,29 +167,48 @@ def _cut(
     return count, hashed
 
 
-@kernel
 def scan(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]) -> Scan:
     """Cut all texts; text i is data[offsets[i] : offsets[i + 1]]."""
     texts = len(offsets) - 1
-    first = np.zeros(texts + 1, np.int64)
-    shape = np.zeros(texts, np.uint64)
-    cut = np.zeros(texts, np.bool_)
-    none = np.zeros(0, np.int64)
-    for text in range(texts):
-        count, hashed = _cut(data, offsets[text], offsets[text + 1], 0, none, none, np.zeros(0, np.uint8))
-        cut[text] = count >= 0
-        shape[text] = hashed
-        first[text + 1] = first[text] + max(count, 0)
-    start = np.zeros(first[texts], np.int64)
-    end = np.zeros(first[texts], np.int64)
-    kind = np.zeros(first[texts], np.uint8)
-    for text in range(texts):
-        if cut[text]:
-            _cut(data, offsets[text], offsets[text + 1], first[text], start, end, kind)
-    return Scan(first, start, end, kind, shape, cut)
+    scanned = Scan(
+        np.zeros(texts + 1, np.int64),
+        *_room(0),
+        np.zeros(texts, np.uint64),
+        np.zeros(texts, np.bool_),
+    )
+    literals = _count_literals(data, offsets, scanned)
+    start, end, kind = _room(literals)
+    scanned = scanned._replace(start=start, end=end, kind=kind)
+    _find_literals(data, offsets, scanned)
+    return scanned
+
+
+def _room(
+    literals: int,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    return np.zeros(literals, np.int64), np.zeros(literals, np.int64), np.zeros(literals, np.uint8)
 
 
 @kernel
+def _count_literals(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], scanned: Scan) -> int:
+    """Where each text's literals are to go, its shape, and whether it can be cut; how many literals there are."""
+    first, start, end, kind, shape, cut = scanned
+    for text in range(len(cut)):
+        count, hashed = _cut(data, offsets[text], offsets[text + 1], 0, start, end, kind)
+        cut[text] = count >= 0
+        shape[text] = hashed
+        first[text + 1] = first[text] + max(count, 0)
+    return int(first[len(cut)])
+
+
+@kernel
+def _find_literals(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], scanned: Scan) -> None:
+    first, start, end, kind, _, cut = scanned
+    for text in range(len(cut)):
+        if cut[text]:
+            _cut(data, offsets[text], offsets[text + 1], first[text], start, end, kind)
+
+
 def same_shape(
     data: npt.NDArray[np.uint8],
     offsets: npt.NDArray[np.int64],
@@ -197,12 +216,22 @@ def same_shape(
     others: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.bool_]:
     """For each text, whether it differs from the text others[i] in nothing but literals: hashes can collide."""
-    texts = len(offsets) - 1
-    same = np.zeros(texts, np.bool_)
-    for text in range(texts):
+    same = np.zeros(len(offsets) - 1, np.bool_)
+    _note_same_shape(data, offsets, scanned, others, same)
+    return same
+
+
+@kernel
+def _note_same_shape(
+    data: npt.NDArray[np.uint8],
+    offsets: npt.NDArray[np.int64],
+    scanned: Scan,
+    others: npt.NDArray[np.int64],
+    same: npt.NDArray[np.bool_],
+) -> None:
+    for text in range(len(same)):
         other = others[text]
         same[text] = scanned.cut[text] and _differ_in_literals_only(data, offsets, scanned, text, other)
-    return same
 
 
 @kernel

@@ -3,6 +3,9 @@
 Kernels are plain functions over flat arrays. They release the GIL, are compiled on first use and kept on disk
 (`keeping`) under a name that covers all they are made of (`sources`): whoever edits a kernel, or what it calls,
 gets the new one. Some options that numba does not document make them fast; `options` tries these out first.
+Kernels return numbers, truths, tuples of these, or nothing; results of other kinds go into arrays that the caller
+made. For an array, and even more so a named tuple, numba runs Python code on the way out, and does not see to what
+that raises: an interrupt that came while the kernel ran would end the process.
 With NUMBA_DISABLE_JIT=1 kernels run as ordinary Python, which is how the test suite runs them a second time.
 """
 

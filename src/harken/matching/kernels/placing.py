@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from harken.jit import kernel, part, tight
+from harken.jit import part, tight
 from harken.matching.kernels.choosing import NO_TABLE, choose, residual_of
 from harken.matching.kernels.layout import (
     AFTER,
@@ -437,16 +437,20 @@ def read_clauses(
             block = np.int64(blocks.words[base + NEXT])
 
 
-@kernel
 def cluster_sizes(blocks: Blocks, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """How many clauses stand at each of these directory entries."""
     sizes = np.zeros(len(places), np.int64)
+    _add_sizes(blocks, places, sizes)
+    return sizes
+
+
+@tight
+def _add_sizes(blocks: Blocks, places: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> None:
     for at in range(len(places)):
         block = np.int64(blocks.directory[places[at]])
         while block > 0:
             sizes[at] += blocks.words[block * LINE + LENGTH]
             block = np.int64(blocks.words[block * LINE + NEXT])
-    return sizes
 
 
 @tight

@@ -5,23 +5,32 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from harken.jit import kernel, tight
+from harken.jit import tight
 
 
-@kernel
 def repeated(
     clause: npt.NDArray[np.int64], attribute: npt.NDArray[np.int32], attributes: int
 ) -> npt.NDArray[np.int64]:
     """The clauses in which an attribute comes back after another one; each run of predicates is given once."""
     seen_in = np.full(attributes, -1, np.int64)
     found = np.empty(len(clause), np.int64)
+    return found[: _find_repeated(clause, attribute, seen_in, found)]
+
+
+@tight
+def _find_repeated(
+    clause: npt.NDArray[np.int64],
+    attribute: npt.NDArray[np.int32],
+    seen_in: npt.NDArray[np.int64],
+    found: npt.NDArray[np.int64],
+) -> int:
     count = 0
     for run in range(len(clause)):
         if seen_in[attribute[run]] == clause[run]:
             found[count] = clause[run]
             count += 1
         seen_in[attribute[run]] = clause[run]
-    return found[:count]
+    return count
 
 
 @tight
