@@ -23,9 +23,10 @@ from harken.intake import Compiled, SubscriptionSource, compiled
 from harken.locking import Door
 from harken.matching import registry
 from harken.matching.contract import AccessPath, Learning, Slots, Stats
-from harken.matching.events import EventBatch, EventSource, add_up, checked_event
+from harken.matching.events import EventSource, add_up, checked_event
 from harken.matching.identity import Identities, batch_of
-from harken.matching.tables import table_of
+from harken.matching.mixed import batch_from
+from harken.matching.tables import MixedTable, frame_of
 from harken.model.events import Event, FlatEvent
 from harken.model.expressions import Expression
 from harken.model.limits import DEFAULT_LIMITS, Limits
@@ -234,13 +235,13 @@ class Engine:
         ["attribute 'price' is declared float, found string"]
         """
         rejects: list[EventError] | None = [] if _collects(on_error) else None
-        events = _at_hand(events)
+        given = _at_hand(events)
         reader = self._door.reading()
         reader.inside += 1
         try:
             if self._door.closed:
                 self._step_aside()
-            batch = EventBatch.of(events, self._matcher.attributes, self.schema, rejects)
+            batch = batch_from(given, self._matcher.attributes, self.schema, rejects)
             rows, slots = self._matcher.match_batch(batch)
             if batch.foreign:
                 add_up(self._foreign, batch.foreign)
@@ -260,11 +261,11 @@ class Engine:
 
         Costs up to as much as loading the subscriptions did. Algorithms that have no choice ignore it.
         """
-        events = _at_hand(events)
+        given = _at_hand(events)
         with self._door.turn():
             self._settle()
             if isinstance(self._matcher, Learning):
-                batch = EventBatch.of(events, self._matcher.attributes, self.schema, [])
+                batch = batch_from(given, self._matcher.attributes, self.schema, [])
                 self._make(Change.learning(batch, self._identities))
 
     def explain(self, event: Event, id: SubscriptionId, *, at: datetime | None = None) -> Explanation:
@@ -411,9 +412,9 @@ class Engine:
         return np.array([s not in bounded or bounded[s].holds_at(moment) for s in slots.tolist()], bool)
 
 
-def _at_hand(events: EventSource) -> EventSource:
+def _at_hand(events: EventSource) -> EventSource | MixedTable:
     """Events that no code of the user's has to be called for, such as a generator that asks the engine itself."""
-    table = table_of(events, EventError)
+    table = frame_of(events, EventError)
     return list(events) if table is None else table  # type: ignore[arg-type]  # then it is rows
 
 

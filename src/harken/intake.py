@@ -16,7 +16,7 @@ from harken.compiler import Reject, Texts, compile_texts, read_expression
 from harken.errors import DuplicateSubscriptionError, ExpressionError, HarkenError, SubscriptionError, closest
 from harken.matching.contract import Incoming
 from harken.matching.identity import Identities
-from harken.matching.tables import ArrowStream, table_of
+from harken.matching.tables import ArrowStream, MixedTable, frame_of
 from harken.model.expressions import Expression, check_schema
 from harken.model.limits import Limits
 from harken.model.schema import Schema
@@ -101,11 +101,10 @@ def compiled(
     progress: Callable[[int], None] | None = None,
 ) -> Compiled:
     """What a user hands in, compiled. Whatever of the user's is called is called in here."""
-    given = table_of(source, SubscriptionError)
-    source = source if given is None else given
-    if isinstance(source, pa.Table) and is_compiled(source):
-        return _checked(conform(source), schema, limits)
-    texts = texts_of(source)
+    given = frame_of(source, SubscriptionError)
+    if isinstance(given, pa.Table) and is_compiled(given):
+        return _checked(conform(given), schema, limits)
+    texts = texts_of(source if given is None else given)
     compilation = compile_texts(texts, schema=schema, limits=limits, progress=progress)
 
     def parsed(_: pa.Table, rows: Rows) -> Sequence[Expression]:
@@ -214,19 +213,20 @@ def fitting(table: pa.Table, rows: Rows, schema: Schema, rejects: list[Reject]) 
     return np.array(fitting, np.int64)
 
 
-def texts_of(source: SubscriptionSource) -> Texts:
+def texts_of(source: SubscriptionSource | MixedTable) -> Texts:
     """Subscriptions in columns, from a table of texts or from rows; SubscriptionError if they are neither."""
-    table = table_of(source, SubscriptionError)
+    table = frame_of(source, SubscriptionError)
+    if isinstance(table, pa.Table):
+        table = MixedTable(table, {})
     return _texts_of_rows(source) if table is None else _texts_of_table(table)  # type: ignore[arg-type]  # then rows
 
 
-def _texts_of_table(table: pa.Table) -> Texts:
-    missing = [name for name in ("id", "expression") if name not in table.column_names]
+def _texts_of_table(mixed: MixedTable) -> Texts:
+    names = mixed.table.column_names
+    missing = [name for name in ("id", "expression") if name not in names]
     if missing:
-        raise SubscriptionError(
-            f"a table of subscriptions needs the columns id and expression, found {table.column_names}"
-        )
-    columns = {name: table.column(name).to_pylist() for name in COLUMNS if name in table.column_names}
+        raise SubscriptionError(f"a table of subscriptions needs the columns id and expression, found {names}")
+    columns = {name: mixed.column(name) for name in COLUMNS if name in names}
     return Texts(
         columns["id"],
         columns["expression"],

@@ -591,9 +591,9 @@ def test_the_compiled_form_may_come_as_a_frame():
 
 def test_a_frame_that_cannot_be_read_says_why():
     engine = engine_of("auto", "x = 1")
-    mixed = pd.DataFrame({"x": [[1], "a"]})
+    twice = pd.DataFrame([[1, 2]], columns=["x", "x"])
     with pytest.raises(EventError, match="a DataFrame that cannot be read as an Arrow table"):
-        engine.match_batch(mixed)
+        engine.match_batch(twice)
     with pytest.raises(SubscriptionError, match="needs the columns id and expression"):
         engine.subscribe_many(Frame(pa.table({"id": [1]})))
 

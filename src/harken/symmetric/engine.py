@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from harken.compiler import compile_texts
 from harken.engine import Engine
-from harken.errors import ArgumentTypeError, BulkLoadError
+from harken.errors import ArgumentTypeError, BulkLoadError, EventError
 from harken.intake import SubscriptionSource, texts_of
 from harken.language import to_text
+from harken.matching.tables import frame_of
 from harken.model.expressions import Expression
 from harken.model.limits import DEFAULT_LIMITS, Limits
 from harken.model.schema import Schema
@@ -198,8 +199,8 @@ class SymmetricEngine:
     def match_batch(self, publications: Publications, *, at: datetime | None = None) -> pa.Table:
         """All matches of many publications: a table of `publication` (its place) and `subscription` (id)."""
         moment = None if at is None else moment_of(at)
-        if hasattr(publications, "__arrow_c_stream__") or isinstance(publications, pa.RecordBatch):
-            table = pa.table(publications)
+        table = frame_of(publications, EventError)
+        if table is not None:
             if self._beside is not None:
                 return self._beside.match_batch(table, moment).rename_columns(["publication", "subscription"])
             publications = table.to_pylist()
