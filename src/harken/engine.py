@@ -161,7 +161,14 @@ class Engine:
 
         Rows are mappings (`id`, `expression`, and if wanted `owner`, `valid_from`, `valid_until`), pairs of id
         and expression, `Subscription`s, or a table of these columns or of the compiled form: Arrow's, or anything
-        with the Arrow stream interface (a data frame of pandas or Polars).
+        with the Arrow stream interface (a data frame of pandas or Polars). Other fields and columns are passed
+        over, but for those that seem to be misspelt. A row of another shape is a reject, as one that asks for
+        what cannot be.
+
+        >>> rows = [("alice", "price < 300"), ("bob",), {"id": "carol", "expression": "price > 9", "note": "VIP"}]
+        >>> report = Engine().subscribe_many(rows, on_error="collect")
+        >>> report.loaded, [reject.row for reject in report.rejects]
+        (2, [1])
         """
         all_or_none = not _collects(on_error)
         ready = compiled(rows, self.schema, self.limits, progress)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -18,6 +18,7 @@ from harken.matching.contract import Incoming
 from harken.matching.identity import Identities
 from harken.matching.tables import ArrowStream, MixedTable, frame_of
 from harken.model.expressions import Expression, check_schema
+from harken.model.foreign import shown
 from harken.model.limits import Limits
 from harken.model.schema import Schema
 from harken.model.subscriptions import Subscription, SubscriptionId, Validity
@@ -35,6 +36,7 @@ SubscriptionSource: TypeAlias = (
 Rows: TypeAlias = npt.NDArray[np.int64]
 
 COLUMNS = ("id", "expression", "owner", "valid_from", "valid_until")
+_KNOWN, _NEEDED = frozenset(COLUMNS), frozenset(("id", "expression"))
 
 
 @dataclass(slots=True)
@@ -223,9 +225,9 @@ def texts_of(source: SubscriptionSource | MixedTable) -> Texts:
 
 def _texts_of_table(mixed: MixedTable) -> Texts:
     names = mixed.table.column_names
-    missing = [name for name in ("id", "expression") if name not in names]
-    if missing:
+    if not _NEEDED.issubset(names):
         raise SubscriptionError(f"a table of subscriptions needs the columns id and expression, found {names}")
+    _check_names("column", names)
     columns = {name: mixed.column(name) for name in COLUMNS if name in names}
     return Texts(
         columns["id"],
@@ -242,7 +244,14 @@ def _texts_of_rows(rows: Iterable[object]) -> Texts:
             f"expected rows of subscriptions, found a {type(rows).__name__}",
             suggestion='write a list of pairs, like [("alice", "price < 300")]',
         )
-    fields = [_fields(row) for row in rows]
+    fields: list[_Fields] = []
+    faults: dict[int, SubscriptionError] = {}
+    for number, row in enumerate(rows):
+        try:
+            fields.append(_fields(row))
+        except SubscriptionError as error:
+            faults[number] = error
+            fields.append((_id_of(row), None, None, None, None))
     ids, expressions, owners, starts, ends = zip(*fields, strict=True) if fields else ((), (), (), (), ())
     return Texts(
         ids,
@@ -250,24 +259,47 @@ def _texts_of_rows(rows: Iterable[object]) -> Texts:
         owners if any(owner is not None for owner in owners) else None,
         starts if any(start is not None for start in starts) else None,
         ends if any(end is not None for end in ends) else None,
+        faults,
     )
 
 
-def _fields(row: object) -> tuple[object, object, str | None, datetime | None, datetime | None]:
+_Fields: TypeAlias = tuple[object, object, str | None, datetime | None, datetime | None]
+
+
+def _fields(row: object) -> _Fields:
     match row:
         case Subscription(id=id, expression=expression, owner=owner, validity=validity):
             return id, expression, owner, validity.valid_from, validity.valid_until
         case Mapping():
-            unknown = set(row) - set(COLUMNS)
-            if unknown:
-                name = sorted(map(str, unknown))[0]
-                near = closest(name, COLUMNS)
-                said = f"did you mean {near!r}?" if near else f"the fields are {', '.join(COLUMNS)}"
-                raise SubscriptionError(f"a subscription has no field {name!r}", suggestion=said)
+            if not _KNOWN >= row.keys() >= _NEEDED:
+                _check_names("field", row)
             return tuple(row.get(name) for name in COLUMNS)  # type: ignore[return-value]
         case (id, expression):
             return id, expression, None, None, None
     raise SubscriptionError(
-        f"a subscription is a mapping, a pair or a Subscription, found {row!r}",
+        f"a subscription is a mapping, a pair or a Subscription, found {shown(row)}",
         suggestion='write ("alice", "price < 300"), or a mapping with more fields: ' + ", ".join(COLUMNS),
     )
+
+
+def _id_of(row: object) -> object:
+    """What may be the id of a row that is no subscription."""
+    return row.get("id") if isinstance(row, Mapping) else None
+
+
+def _check_names(what: str, names: Collection[object]) -> None:
+    """Names of fields or columns: those that are needed, and none that is like one that is missing.
+
+    Others are passed over. But a misspelt one may matter.
+    """
+    missing = [name for name in COLUMNS if name not in names]
+    for name in names:
+        near = closest(str(name), missing) if name not in _KNOWN else None
+        if near is not None:
+            raise SubscriptionError(f"a subscription has no {what} {name!r}", suggestion=f"did you mean {near!r}?")
+    if not _NEEDED.isdisjoint(missing):
+        found = ", ".join(map(repr, names)) or "none"
+        raise SubscriptionError(
+            f"a subscription needs the {what}s id and expression, found {found}",
+            suggestion=f"the {what}s are {', '.join(COLUMNS)}",
+        )

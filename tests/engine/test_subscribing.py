@@ -369,6 +369,46 @@ def test_what_is_no_row_of_subscriptions_is_refused(rows, said, engine):
     assert seen(engine) == before
 
 
+SHAPELESS = [
+    (("d",), None),
+    (("f", "x = 1", "owner"), None),
+    (None, None),
+    ("x = 1", None),
+    (7, None),
+    ({"id": "q"}, "q"),
+    ({"expression": "x = 1"}, None),
+    ({"id": "q", "expression": "x = 1", "valid_untill": None}, "q"),
+    ({1: 2}, None),
+]
+
+
+@pytest.mark.parametrize(("row", "id"), SHAPELESS)
+def test_a_row_of_another_shape_is_a_reject_with_its_number(row, id):
+    engine = Engine()
+    rows = [("c", "x = 1"), row, ("e", "x = 1")]
+    report = engine.subscribe_many(rows, on_error="collect")
+    assert (report.loaded, [(each.row, each.id) for each in report.rejects]) == (2, [(1, id)])
+    assert sorted(engine.match({"x": 1})) == ["c", "e"]
+    with pytest.raises(BulkLoadError, match="the first is row 1: a subscription") as caught:
+        Engine().subscribe_many(rows)
+    assert [each.row for each in caught.value.rejects] == [1]
+
+
+def test_other_fields_and_columns_are_passed_over_unless_they_seem_misspelt():
+    wide = {"id": "a", "expression": "x = 1", "note": "VIP", "owner": "Ann", "owner_id": 7}
+    misspelt = {"id": "b", "expression": "x = 1", "valid_untl": None}
+    for row, loaded in ((wide, 1), (misspelt, 0)):
+        table = pa.table({name: [value] for name, value in row.items()})
+        for source in (table, [row]):
+            engine = Engine()
+            if loaded:
+                assert engine.subscribe_many(source).loaded == 1
+                assert engine.subscription("a").owner == "Ann"
+                continue
+            with pytest.raises(SubscriptionError, match=r"a subscription has no .* 'valid_untl'; did you mean"):
+                engine.subscribe_many(source)
+
+
 BAD_ROWS = [
     ("c", "x = 1"),
     ("d", "x == 1"),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import numpy as np
@@ -63,6 +63,8 @@ class Texts:
     owners: Sequence[str | None] | None = None
     valid_from: Sequence[datetime | None] | None = None
     valid_until: Sequence[datetime | None] | None = None
+    faults: Mapping[int, SubscriptionError] = field(default_factory=dict)
+    """What is wrong with rows that could not be read as subscriptions at all."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -157,11 +159,14 @@ class _Compiler:
         texts = self._texts
         bounded = texts.valid_from is not None or texts.valid_until is not None
         owned = texts.owners is not None and not _all_plain(texts.owners[rows.start : rows.stop])
-        if not bounded and not owned and self._all_in_order(texts.ids[rows.start : rows.stop]):
+        plain = not (bounded or owned or texts.faults)
+        if plain and self._all_in_order(texts.ids[rows.start : rows.stop]):
             return list(rows)
         admitted = []
         for row in rows:
             try:
+                if row in texts.faults:
+                    raise texts.faults[row]
                 self._check_id(checked_id(texts.ids[row]))
                 texts.validity(row)
                 checked_owner(None if texts.owners is None else texts.owners[row])
