@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Self
 
 import numpy as np
@@ -115,12 +115,16 @@ class EncodedMatcher(ABC):
         """What matching reads is made anew after a change, also after one that fails.
 
         It may have replaced arrays by then, and what it wrote into others leads to the new ones: whoever matched
-        with those of before would read where nothing is.
+        with those of before would read where nothing is. Where half a change does not add up, whoever made it has
+        to settle that before anybody matches; what failed first is what is told.
         """
         try:
             yield
-        finally:
-            self._changed()
+        except BaseException:
+            with suppress(Exception):
+                self._changed()
+            raise
+        self._changed()
 
     def match_batch(self, events: EventBatch) -> Pairs:
         """Encode and match, block by block."""
