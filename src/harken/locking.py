@@ -29,9 +29,11 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, TypeVar
 
 from harken.errors import EngineBusyError
+
+Result = TypeVar("Result")
 
 PAUSE = 50e-6
 """Seconds between looks at whether those who stepped aside are in."""
@@ -109,6 +111,17 @@ class Door:
             self._readers = [*(each for each in self._readers if each() is not None), weakref.ref(reader)]
         self._own.reader = reader
         return reader
+
+    def look(self, work: Callable[[], Result], settle: Callable[[], None]) -> Result:
+        """Do some work as a reader, for those to whom the cost of a call is nothing."""
+        reader = self.reading()
+        reader.inside += 1
+        try:
+            if self.closed:
+                self.step_aside(settle)
+            return work()
+        finally:
+            reader.inside -= 1
 
     def step_aside(self, settle: Callable[[], None]) -> None:
         """Wait, having come in, until the door is open; within an earlier reading, go ahead."""

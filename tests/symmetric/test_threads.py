@@ -236,7 +236,7 @@ def test_what_an_interrupt_leaves_of_a_change_is_taken_back_by_the_next_to_come(
         raise ValueError
 
     def interrupted() -> None:
-        if len(interruptions) < 2:
+        if not interruptions:
             interruptions.append(True)
             raise KeyboardInterrupt
 

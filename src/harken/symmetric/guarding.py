@@ -20,24 +20,17 @@ class Guard:
     """Lets threads look at the same time, and whoever changes something be alone: a `Door` for work that is given.
 
     A change within a look or a change of the same thread, such as a signal handler might make, is refused with
-    EngineBusyError, and so is a look within a change. `settle` makes good what an interrupted change left.
+    EngineBusyError, and so is a look within a change. What an interrupted change left in the journal is taken back
+    by the next to come.
     """
 
-    def __init__(self, settle: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, journal: Journal | None = None) -> None:
         self._door = Door()
-        self._settle = settle
+        self._journal = Journal() if journal is None else journal
 
     def look(self, work: Callable[[], Result]) -> Result:
         """Do some work that changes nothing, while nothing changes."""
-        door = self._door
-        reader = door.reading()
-        reader.inside += 1
-        try:
-            if door.closed:
-                door.step_aside(self._let_in)
-            return work()
-        finally:
-            reader.inside -= 1
+        return self._door.look(work, self._let_in)
 
     def alone(self, work: Callable[[], Result]) -> Result:
         """Do some work while nobody else looks or changes anything."""
@@ -46,10 +39,11 @@ class Guard:
                 self._door.close()
                 return work()
             finally:
-                self._let_in()
+                if not self._journal.is_pending:
+                    self._door.open()
 
     def _let_in(self) -> None:
-        self._settle()
+        self._journal.take_back()
         self._door.open()
 
 

@@ -49,7 +49,7 @@ class MemoryStore:
         sizes = {"waiting": waiting, "growth": growth, "smallest_tree": smallest_tree}
         checked = {name: natural(name, size) for name, size in sizes.items()}
         self._sides: dict[Side, Holdings] = {side: Holdings(side, self.journal, **checked) for side in OTHER}
-        self._guard = Guard(self.journal.take_back)
+        self._guard = Guard(self.journal)
         self._notices = Outbox[Notice](self.journal)
         self._numbers = count(1)
         self._is_joined = False
