@@ -40,6 +40,10 @@ class Bands:
     def __len__(self) -> int:
         return len(self._cuts)
 
+    def number_of(self, dimension: int) -> int:
+        """The number of a dimension among those with bands, or -1."""
+        return self._number.get(dimension, -1)
+
     def outgrown(self, dimension: int, predicates: int) -> bool:
         """Whether a dimension with so many order predicates wants bands, or new ones."""
         number = self._number.get(dimension)
@@ -61,6 +65,13 @@ class Bands:
         self._cuts[number] = cuts
         self._predicates[number] = predicates
         self.relabel(dimension)
+
+    def forget(self, dimension: int) -> None:
+        """A dimension has become another one, which has no order yet: whatever it had bands of is gone."""
+        number = self._number.get(dimension)
+        if number is not None:
+            self._cuts[number], self._predicates[number] = [], 0
+            self.first[number * (BANDS - 1) : (number + 1) * (BANDS - 1)] = HIGHEST + 1
 
     def state(self) -> State:
         """The bands by dimension. Their cuts are known by their labels."""

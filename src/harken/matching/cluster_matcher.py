@@ -37,7 +37,7 @@ from harken.matching.kernels.placing import clause_predicates, find_entry
 from harken.matching.locality import SORTED_BLOCK, leading_dimensions
 from harken.matching.saving import State, counted, require
 from harken.matching.single import SingleMatching
-from harken.matching.statistics import SAMPLE, EventStatistics
+from harken.matching.statistics import SAMPLE, UNSEEN, EventStatistics
 from harken.matching.workspace import Workspace
 from harken.model.events import FlatEvent
 from harken.model.expressions import Presence
@@ -129,6 +129,8 @@ class ClusterMatcher(EncodedMatcher):
         self._store.check_room(clauses, predicates)
 
     def _enter(self, clauses: Clauses) -> None:
+        for dimension in self._predicates.renamed():
+            self._forget(dimension)
         predicates, rebanded = self._predicates, self._predicates.reband()
         self._store.make_room(len(predicates), len(predicates.dimensions), len(predicates.bands) * CELLS)
         self._widest = max(self._widest, int(np.diff(clauses.first).max(initial=0)))
@@ -137,6 +139,16 @@ class ClusterMatcher(EncodedMatcher):
         if rebanded:
             self._redistribute(self._store.used_places(RANGE_TABLE))
         self._store.place(predicates.arrays(), self._estimated(), clauses)
+
+    def _forget(self, dimension: int) -> None:
+        """A dimension has become another one: nothing that was known of it, or made for it, holds any more."""
+        self._statistics.forget(dimension)
+        if self._chances is not None and dimension < len(self._chances.presence):
+            self._chances.presence[dimension] = UNSEEN
+        self._benefits = {schema: each for schema, each in self._benefits.items() if dimension not in schema}
+        for table, schema in enumerate(self._store.schemas):
+            if dimension in schema:  # and no clause is left there: they all had an equality in this dimension
+                self._store.close_key_table(table)
 
     def _take_out(self, slots: Slots) -> npt.NDArray[np.int64]:
         return self._store.take_out(self._predicates.arrays(), slots, self._widest + 1)
@@ -202,10 +214,11 @@ class ClusterMatcher(EncodedMatcher):
             return
         self._sample.append(events._replace(code=events.code.copy(), label=events.label.copy()))
         if len(self._sample) == SAMPLED_SINGLES:
-            code = np.concatenate([each.code for each in self._sample])
-            label = np.concatenate([each.label for each in self._sample])
-            self._sample.clear()
-            self._statistics.observe(events._replace(code=code, label=label), self._predicates)
+            sample, self._sample = self._sample, []
+            for alike in _by_columns(sample):
+                code = np.concatenate([each.code for each in alike])
+                label = np.concatenate([each.label for each in alike])
+                self._statistics.observe(alike[0]._replace(code=code, label=label), self._predicates)
 
     def _choose_anew(self) -> None:
         """Move every clause to the best of the access paths there are."""
@@ -259,3 +272,11 @@ class ClusterMatcher(EncodedMatcher):
             if schema in self._benefits:
                 stats[table]["benefit"] = self._benefits[schema]
         return [each for each in stats if each["access"]]
+
+
+def _by_columns(sample: list[Events]) -> list[list[Events]]:
+    """Events grouped by the columns that their codes are in: threads have columns of their own."""
+    groups: dict[int, list[Events]] = {}
+    for events in sample:
+        groups.setdefault(id(events.column), []).append(events)
+    return list(groups.values())

@@ -160,7 +160,9 @@ class CountingMatcher(EncodedMatcher):
     def _changed(self) -> None:
         self._encoder.refresh()
         predicates = self._predicates.arrays()
-        unlisted = np.flatnonzero((predicates.initial == UNKNOWN) & (predicates.operator >= 0))
+        # After a change that has failed they may differ in length: nobody matches then, but that is to be settled.
+        size = min(len(predicates.initial), len(predicates.operator))
+        unlisted = np.flatnonzero((predicates.initial[:size] == UNKNOWN) & (predicates.operator[:size] >= 0))
         self._index = Index(predicates, unlisted, self._lists.arrays(), self._contents.arrays())
 
     def _fitted(self, old: Workspace | None) -> Workspace:

@@ -32,8 +32,18 @@ class Dimension:
         self.order = Order(kind)
         self.version = 0
         """Changes whenever a code comes to mean something else."""
+        self.predicates = 0
+        """How many look at this dimension."""
+        self.is_spare = False
+        """Whether its number is listed among those that may be given to another."""
         self._uses: list[int] = [0]
         self._free: list[int] = []
+
+    def renamed(self, attribute: str, kind: Kind | None) -> Dimension:
+        """Another dimension with the number of this one, which no predicate looks at any more."""
+        other = Dimension(self.number, attribute, kind)
+        other.version, other.order.epoch = self.version + 1, self.order.epoch + 1
+        return other
 
     def hold(self, constant: Value) -> int:
         """The code of a constant for one more predicate that uses it."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ import pyarrow as pa
 
 from harken.matching.columns import Column
 from harken.matching.dimensions import Dimension
+from harken.matching.event_columns import MOST_ROOM, EventColumns, Full
 from harken.matching.events import EventBatch
 from harken.matching.kernels.encoding import codes_by_place, codes_by_search, rows_in_order
 from harken.matching.kernels.layout import MISSING, UNLISTED, Events
@@ -31,7 +33,7 @@ DENSE = 1 << 16
 
 
 class Encoder:
-    """Encodes events for the predicates of one table. Reads only; one may serve many threads."""
+    """Encodes events for the predicates of one table. One may serve many threads."""
 
     def __init__(self, predicates: PredicateTable) -> None:
         self._predicates = predicates
@@ -40,11 +42,11 @@ class Encoder:
 
     def refresh(self) -> None:
         """Take note that the predicates have changed. Must not run beside anything else."""
-        predicates = self._predicates
-        self._ordered = predicates.ordered
-        self._label_column = np.full(max(1, len(predicates.dimensions)), -1, np.int32)
-        self._label_column[self._ordered] = np.arange(len(self._ordered))
-        self.reader = RowReader(predicates, self._label_column)
+        self._own = threading.local()
+
+    def reader(self, columns: EventColumns | None = None) -> RowReader:
+        """What reads events one by one, into these columns if any are given."""
+        return RowReader(self._predicates, EventColumns(self._predicates) if columns is None else columns)
 
     def blocks(
         self, batch: EventBatch, size: int = BLOCK, leading: tuple[int, ...] = ()
@@ -55,60 +57,97 @@ class Encoder:
         """
         if batch.flat_rows is not None:
             for start in range(0, len(batch), size):
-                yield start, self._from_rows(batch.flat_rows[start : start + size]), None
+                yield from self._row_blocks(start, batch.flat_rows[start : start + size])
             return
         mentioned = self._predicates.attributes
-        columns = {name: batch.columns[name] for name in batch.columns if mentioned.concern(name)}
+        chunks = {name: batch.columns[name] for name in batch.columns if mentioned.concern(name)}
+        columns = EventColumns(self._predicates, 1 + self._dimensions_of(chunks))
         for start in range(0, len(batch), size):
             count = min(size, len(batch) - start)
-            slices = {name: column.slice(start, count) for name, column in columns.items()}
-            yield start, *self._in_order(self._from_columns(slices, count, batch.foreign), leading)
-
-    def empty(self, count: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-        """Codes and labels of so many events without any value."""
-        codes = np.full((count, len(self._predicates.dimensions)), MISSING, np.int32)
-        return codes, np.zeros((count, max(1, len(self._ordered))), np.int64)
+            slices = {name: Column(each.slice(start, count)) for name, each in chunks.items() if _is_there(each)}
+            while (events := self._from_columns(slices, count, columns)) is None:
+                columns = columns.wider()
+            for name, column in slices.items():
+                if column.foreign is not None:
+                    batch.foreign[name] += int(np.count_nonzero(column.foreign))
+            yield start, *self._in_order(events, leading)
 
     def events(
-        self, code: npt.NDArray[np.int32], label: npt.NDArray[np.int64], also: list[tuple[int, int]]
+        self,
+        code: npt.NDArray[np.int32],
+        label: npt.NDArray[np.int64],
+        also: list[tuple[int, int]],
+        columns: EventColumns,
     ) -> Events:
         """Events of these codes and labels; `also` are pairs of a row and a predicate that holds there."""
         also.sort()
         counts = np.bincount([row for row, _ in also], minlength=len(code)) if also else np.zeros(len(code))
         first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         numbers = np.array([number for _, number in also], np.int32)
-        return Events(code, label, self._label_column, first, numbers)
+        by_column = columns.column, columns.dimension, columns.label_column, columns.band
+        return Events(code, label, *by_column, first, numbers)
 
-    def _from_rows(self, rows: list[FlatEvent]) -> Events:
-        code, label = self.empty(len(rows))
-        also: list[tuple[int, int]] = []
-        for row, event in enumerate(rows):
-            others: list[int] = []
-            self.reader.read(event, memoryview(code[row]), memoryview(label[row]), others)
-            also.extend((row, number) for number in others)
-        return self.events(code, label, also)
+    def _row_blocks(self, start: int, rows: list[FlatEvent]) -> Iterator[tuple[int, Events, None]]:
+        """Events that came one by one, in several blocks if few of them have the same attributes."""
+        known: RowReader | None = getattr(self._own, "reader", None)
+        self._own.reader = None  # not for whatever interrupts this thread
+        reader = self.reader() if known is None else known
+        while (events := self._from_rows(rows, reader)) is None:
+            if reader.columns.room >= MOST_ROOM and len(rows) > 1:
+                break
+            reader = self.reader(reader.columns.wider())
+        if reader.columns.room <= MOST_ROOM and events is not None:
+            self._own.reader = reader
+        if events is not None:
+            yield start, events, None
+            return
+        half = len(rows) // 2
+        yield from self._row_blocks(start, rows[:half])
+        yield from self._row_blocks(start + half, rows[half:])
 
-    def _from_columns(self, columns: dict[str, pa.ChunkedArray], count: int, foreign: Counter[str]) -> Events:
-        """Events whose codes and labels lie column by column: so they are written fastest."""
-        code = np.full((len(self._predicates.dimensions), count), MISSING, np.int32).T
-        label = np.zeros((max(1, len(self._ordered)), count), np.int64).T
+    def _from_rows(self, rows: list[FlatEvent], reader: RowReader) -> Events | None:
+        """Events as they are read; None if there are not columns enough."""
+        columns = reader.columns
+        code = np.full((len(rows), columns.room), MISSING, np.int32)
+        label = np.zeros((len(rows), columns.label_room), np.int64)
         also: list[tuple[int, int]] = []
-        for name, chunks in columns.items():
-            if pa.types.is_null(chunks.type):
-                continue
-            column = Column(chunks)
-            of_attribute = self._predicates.by_attribute.get(name, {})
-            if column.type is not None and column.type.kind in of_attribute:
-                self._encode(of_attribute[column.type.kind], column, code, label, also)
-            if None in of_attribute:
-                anything = of_attribute[None]
-                code[column.there_rows, anything.number] = UNLISTED
-                self._see_tests(anything, column, also)
-            if column.foreign is not None:
-                foreign[name] += int(np.count_nonzero(column.foreign))
-                for dimension in presence_dimensions(self._predicates, name, below_only=True):
-                    code[column.foreign, dimension.number] = UNLISTED
-        return self.events(code, label, also)
+        try:
+            for row, event in enumerate(rows):
+                others: list[int] = []
+                reader.read(event, memoryview(code[row]), memoryview(label[row]), others)
+                also.extend((row, number) for number in others)
+        except Full:
+            return None
+        return self.events(code, label, also, columns)
+
+    def _dimensions_of(self, names: Iterable[str]) -> int:
+        """How many dimensions attributes have, at most one kind and mere presence of each being met."""
+        by_attribute = self._predicates.by_attribute
+        return sum(min(2, len(by_attribute.get(name, ()))) for name in names)
+
+    def _from_columns(self, columns: dict[str, Column], count: int, into: EventColumns) -> Events | None:
+        """Events whose codes and labels lie column by column, so that they are written fastest; None if full."""
+        code = np.full((into.room, count), MISSING, np.int32).T
+        label = np.zeros((into.label_room, count), np.int64).T
+        block = _Block(into, code, label, [])
+        try:
+            for name, column in columns.items():
+                self._encode_column(name, column, block)
+        except Full:
+            return None
+        return self.events(code, label, block.also, into)
+
+    def _encode_column(self, name: str, column: Column, block: _Block) -> None:
+        of_attribute = self._predicates.by_attribute.get(name, {})
+        if column.type is not None and column.type.kind in of_attribute:
+            self._encode(of_attribute[column.type.kind], column, block)
+        if None in of_attribute:
+            anything = of_attribute[None]
+            block.code_of(anything)[column.there_rows] = UNLISTED
+            self._see_tests(anything, column, block.also)
+        if column.foreign is not None:
+            for dimension in presence_dimensions(self._predicates, name, below_only=True):
+                block.code_of(dimension)[column.foreign] = UNLISTED
 
     def _in_order(self, events: Events, leading: tuple[int, ...]) -> tuple[Events, Order | None]:
         """Events that were encoded column by column as kernels read them: row by row, in the order of memory."""
@@ -120,56 +159,36 @@ class Encoder:
         rows_in_order(events.code.T, order, rows)
         return events._replace(code=rows, label=np.ascontiguousarray(events.label[order])), order
 
-    def _encode(
-        self,
-        dimension: Dimension,
-        column: Column,
-        code: npt.NDArray[np.int32],
-        label: npt.NDArray[np.int64],
-        also: list[tuple[int, int]],
-    ) -> None:
+    def _encode(self, dimension: Dimension, column: Column, block: _Block) -> None:
         numbers = column.numbers
         if numbers is None:
-            self._encode_distinct(dimension, column, code, label)
+            self._encode_distinct(dimension, column, block)
         else:
             lookup = self._lookups.get(dimension.number)
-            if lookup is None or lookup.version != dimension.version:
+            if lookup is None or lookup.dimension is not dimension or lookup.version != dimension.version:
                 lookup = self._lookups[dimension.number] = _Lookup(dimension)
-            if not lookup.encode(numbers, column.valid, code[:, dimension.number]):
-                self._encode_distinct(dimension, column, code, label)
-            elif self._label_column[dimension.number] >= 0:
-                self._label(dimension, column, numbers, label)
-        self._see_tests(dimension, column, also)
+            if not lookup.encode(numbers, column.valid, block.code_of(dimension)):
+                self._encode_distinct(dimension, column, block)
+            elif (into := block.label_of(dimension)) is not None:
+                into[:] = self._labels(dimension, column, numbers)
+        self._see_tests(dimension, column, block.also)
 
-    def _label(
-        self,
-        dimension: Dimension,
-        column: Column,
-        numbers: Numbers,
-        label: npt.NDArray[np.int64],
-    ) -> None:
-        into = label[:, self._label_column[dimension.number]]
+    def _labels(self, dimension: Dimension, column: Column, numbers: Numbers) -> npt.NDArray[np.int64]:
         labels = dimension.order.labels_of_numbers(numbers)
         if labels is None:
             places, distinct = column.distinct()
             labels = np.array([*(dimension.order.label_of(value) for value in distinct), 0], np.int64)[places]
-        into[:] = labels
+        return labels
 
-    def _encode_distinct(
-        self,
-        dimension: Dimension,
-        column: Column,
-        code: npt.NDArray[np.int32],
-        label: npt.NDArray[np.int64],
-    ) -> None:
+    def _encode_distinct(self, dimension: Dimension, column: Column, block: _Block) -> None:
         """For values that are no machine numbers: each distinct one is looked up once."""
         places, distinct = column.distinct()
         codes = np.array([*(dimension.code_of(value) for value in distinct), MISSING], np.int32)
-        code[:, dimension.number] = codes[places]
-        at = self._label_column[dimension.number]
-        if at >= 0:
+        block.code_of(dimension)[:] = codes[places]
+        into = block.label_of(dimension)
+        if into is not None:
             labels = np.array([*(dimension.order.label_of(value) for value in distinct), 0], np.int64)
-            label[:, at] = labels[places]
+            into[:] = labels[places]
 
     def _see_tests(self, dimension: Dimension, column: Column, also: list[tuple[int, int]]) -> None:
         tests = self._predicates.tests_of(dimension.number)
@@ -182,11 +201,29 @@ class Encoder:
                 also.extend((row, number) for number in passed[place])
 
 
+class _Block(NamedTuple):
+    """Events that are being encoded, column by column."""
+
+    columns: EventColumns
+    code: npt.NDArray[np.int32]
+    label: npt.NDArray[np.int64]
+    also: list[tuple[int, int]]
+
+    def code_of(self, dimension: Dimension) -> npt.NDArray[np.int32]:
+        """Where the codes of a dimension go."""
+        return self.code[:, self.columns.of(dimension)]
+
+    def label_of(self, dimension: Dimension) -> npt.NDArray[np.int64] | None:
+        """Where its labels go, if anybody asks for them."""
+        at = self.columns.label_column[self.columns.of(dimension)]
+        return self.label[:, at] if at >= 0 else None
+
+
 class _Lookup:
     """How the numbers of one dimension find their codes."""
 
     def __init__(self, dimension: Dimension) -> None:
-        self.version = dimension.version
+        self.dimension, self.version = dimension, dimension.version
         pairs = [(_number_of(dimension, constant), code) for constant, code in dimension.codes.items()]
         # Whole numbers past 64 bits meet no integer of an event.
         within = [(number, code) for number, code in pairs if INT_MIN <= number <= INT_MAX]
@@ -226,6 +263,10 @@ class _Lookup:
         values = numbers.astype(np.float64, copy=False)
         codes_by_search(values, valid, self._floats, self._float_codes, code)
         return True
+
+
+def _is_there(column: pa.ChunkedArray) -> bool:
+    return not pa.types.is_null(column.type)
 
 
 def _number_of(dimension: Dimension, constant: object) -> int | float | Exact:

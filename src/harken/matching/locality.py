@@ -43,7 +43,7 @@ def order_of(events: Events, leading: tuple[int, ...]) -> Order | None:
         return None
     key = np.zeros(len(events.code), np.int64)
     for dimension in leading:
-        key = key << 31 | events.code[:, dimension]
+        key = key << 31 | events.code[:, events.column[dimension]]
     return np.argsort(key)
 
 

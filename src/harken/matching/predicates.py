@@ -7,6 +7,7 @@ members, and tests that need more than integers. The others are evaluated in clu
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from heapq import heappop, heappush
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +62,11 @@ class PredicateTable:
     def __init__(self) -> None:
         self.dimensions: list[Dimension] = []
         self.by_attribute: dict[str, dict[Kind | None, Dimension]] = {}
+        self._idle: dict[tuple[str, Kind | None], Dimension] = {}
+        """Dimensions that no predicate looks at: they keep their numbers until others are in need of them."""
+        self._spare: list[int] = []
+        """A heap of the numbers of these, and of some that have come to be looked at again."""
+        self._renamed: list[int] = []
         self.attributes = Mentions()
         """The attributes that predicates in use mention."""
         self._numbers: dict[tuple[Row, ...], int] = {}
@@ -97,9 +103,13 @@ class PredicateTable:
         return len(self.dimensions) + self._listed
 
     @property
-    def ordered(self) -> list[int]:
-        """The dimensions in which order is asked for."""
-        return [number for number, predicates in self._intervals.items() if predicates]
+    def ordered_count(self) -> int:
+        """In how many dimensions order is asked for."""
+        return len(self._intervals)
+
+    def is_ordered(self, dimension: int) -> bool:
+        """Whether order is asked for in a dimension."""
+        return dimension in self._intervals
 
     @property
     def nbytes(self) -> int:
@@ -111,7 +121,7 @@ class PredicateTable:
         """CapacityError if so many more predicates on so many attributes, all of them new, had no numbers."""
         known = len(self) + len(self._members.next)
         capacity.check("distinct predicates and members of sets", known + more, capacity.PREDICATES)
-        dimensions = len(self.dimensions) + attributes * (len(Kind) + 1)
+        dimensions = len(self.dimensions) - len(self._idle) + attributes * (len(Kind) + 1)
         capacity.check("attributes and kinds", dimensions, capacity.DIMENSIONS)
 
     def intern(self, rows: tuple[Row, ...]) -> int:
@@ -130,6 +140,11 @@ class PredicateTable:
         for number in np.unique(words[self._uses.values[words] == 0]).tolist():
             self._forget(number)
 
+    def renamed(self) -> list[int]:
+        """The dimensions that have come to stand for something else since this was last asked."""
+        renamed, self._renamed = self._renamed, []
+        return renamed
+
     def rows(self, word: int) -> tuple[Row, ...]:
         """What a predicate says, in predicates of the compiled form."""
         rows = self._rows[word]
@@ -139,8 +154,7 @@ class PredicateTable:
     def intervals(self) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
         """The order predicates of each dimension that has any."""
         for dimension, numbers in self._intervals.items():
-            if numbers:
-                yield dimension, np.fromiter(numbers, np.int64, len(numbers))
+            yield dimension, np.fromiter(numbers, np.int64, len(numbers))
 
     def equality_counts(self) -> npt.NDArray[np.int64]:
         """How many clauses ask for an equality in each dimension."""
@@ -230,6 +244,11 @@ class PredicateTable:
         senses = {number: self._sense(rows) for number, rows in enumerate(self._rows) if rows is not None}
         check_predicates(senses, self.arrays(), self._equal_room, self.dimensions, self.bands)
         self._free = np.flatnonzero(operator < 0).tolist()
+        for sense in senses.values():
+            sense.dimension.predicates += 1
+        for each in self.dimensions:
+            if not each.predicates:
+                self._retire(each)
         for number in np.flatnonzero(operator == TESTED).tolist():
             self._tests.setdefault(int(dimension[number]), {})[number] = _test(expression_of([self.rows(number)]))
         intervals = np.flatnonzero(operator == INTERVAL)
@@ -294,6 +313,7 @@ class PredicateTable:
         attribute, operator, operand = rows[0]
         code, kind = meaning(operator, operand)
         dimension = self._dimension_for(attribute, kind)
+        dimension.predicates += 1
         if code == TESTED:
             self._tests.setdefault(dimension.number, {})[number] = _test(expression_of([rows]))
         return code, dimension, dimension.hold(constant_in(operand)) if code in (EQUAL, DIFFERENT) else 0
@@ -339,11 +359,36 @@ class PredicateTable:
         of_attribute = self.by_attribute.setdefault(attribute, {})
         found = of_attribute.get(kind)
         if found is None:
-            found = of_attribute[kind] = Dimension(len(self.dimensions), attribute, kind)
-            self.dimensions.append(found)
-            self._equal_first.append(0)
-            self._equal_room.append(0)
+            found = self._idle.pop((attribute, kind), None) or self._new_dimension(attribute, kind)
+            of_attribute[kind] = found
         return found
+
+    def _new_dimension(self, attribute: str, kind: Kind | None) -> Dimension:
+        """A dimension with the number of one that nobody looks at, and its room for constants, or a new number."""
+        while self._spare:
+            known = self.dimensions[heappop(self._spare)]
+            known.is_spare = False
+            if self._idle.pop((known.attribute, known.kind), None) is not None:
+                found = self.dimensions[known.number] = known.renamed(attribute, kind)
+                self.bands.forget(found.number)
+                self._renamed.append(found.number)
+                return found
+        found = Dimension(len(self.dimensions), attribute, kind)
+        self.dimensions.append(found)
+        self._equal_first.append(0)
+        self._equal_room.append(0)
+        return found
+
+    def _retire(self, dimension: Dimension) -> None:
+        """Take note that no predicate looks at a dimension any more."""
+        of_attribute = self.by_attribute[dimension.attribute]
+        del of_attribute[dimension.kind]
+        if not of_attribute:
+            del self.by_attribute[dimension.attribute]
+        self._idle[dimension.attribute, dimension.kind] = dimension
+        if not dimension.is_spare:
+            dimension.is_spare = True
+            heappush(self._spare, dimension.number)
 
     def _forget(self, number: int) -> None:
         rows = self.rows(number)
@@ -354,6 +399,10 @@ class PredicateTable:
         del self._numbers[rows]
         self._free.append(number)
         self.attributes.drop(rows[0][0])
+        dimension = self.dimensions[int(self._dimension.values[number])]
+        dimension.predicates -= 1
+        if not dimension.predicates:
+            self._retire(dimension)
 
     def _unlink(self, number: int, rows: tuple[Row, ...]) -> None:
         operator = int(self._operator.values[number])
@@ -370,9 +419,15 @@ class PredicateTable:
                 self._members.discard(self._place(dimension, code), number)
                 dimension.drop(code)
         elif operator == TESTED:
-            del self._tests[dimension.number][number]
+            tests = self._tests[dimension.number]
+            del tests[number]
+            if not tests:
+                del self._tests[dimension.number]
         if operator == INTERVAL:
-            self._intervals[dimension.number].discard(number)
+            intervals = self._intervals[dimension.number]
+            intervals.discard(number)
+            if not intervals:
+                del self._intervals[dimension.number]
             for _, _, operand in rows:
                 dimension.order.drop(constant_in(operand))
 
@@ -381,7 +436,8 @@ class PredicateTable:
         unordered, self._unordered = self._unordered, {}
         for dimension, new in unordered.items():
             relabelled = self.dimensions[dimension].order.settle()
-            numbers = self._intervals[dimension] if relabelled else self._intervals[dimension].intersection(new)
+            known = self._intervals.get(dimension, set())
+            numbers = known if relabelled else known.intersection(new)
             self._bound(self.dimensions[dimension], numbers)
             if relabelled:
                 self.bands.relabel(self.dimensions[dimension])

@@ -6,8 +6,10 @@ import numpy as np
 
 from harken.matching.contract import Slots
 from harken.matching.encoding import Encoder
+from harken.matching.event_columns import MOST_ROOM, Full
 from harken.matching.kernels.addressing import Arguments
 from harken.matching.kernels.layout import MISSING, Blocks, Events, Predicates, Scratch, Tables
+from harken.matching.reading import RowReader
 from harken.matching.workspace import first_results, more_results
 from harken.model.events import FlatEvent
 
@@ -27,9 +29,7 @@ class SingleMatching:
         self, predicates: Predicates, tables: Tables, blocks: Blocks, encoder: Encoder, scratch: Scratch
     ) -> None:
         self._encoder = encoder
-        code, label = encoder.empty(1)
-        events = encoder.events(code, label, [])._replace(also=np.zeros(FIRST_ALSO, np.int32))
-        self._code, self._label = memoryview(code[0]), memoryview(label[0])
+        events = self._read_with(encoder.reader())
         self._arguments = Arguments(predicates, tables, blocks, events, scratch, first_results())
 
     @property
@@ -42,7 +42,10 @@ class SingleMatching:
         arguments, also = self._arguments, []  # type: ignore[var-annotated]
         events = arguments.events
         events.code.fill(MISSING)
-        self._encoder.reader.read(event, self._code, self._label, also)
+        try:
+            self._reader.read(event, self._code, self._label, also)
+        except Full:
+            return self._match_wide(event, ahead)
         if also:
             if len(also) > len(events.also):
                 arguments.events = events = events._replace(also=np.zeros(2 * len(also), np.int32))
@@ -53,3 +56,20 @@ class SingleMatching:
             arguments.results = more_results(arguments.results)
             reached, count = arguments.match(ahead)
         return arguments.results.slot[:count].copy() if count else _NONE
+
+    def _match_wide(self, event: FlatEvent, ahead: bool) -> Slots:
+        """Match an event with more columns. So many that others would suffer are forgotten afterwards."""
+        columns = self._reader.columns.wider()
+        self._arguments.events = self._read_with(self._encoder.reader(columns))
+        slots = self.match(event, ahead)
+        if columns.room > MOST_ROOM:
+            self._arguments.events = self._read_with(self._encoder.reader())
+        return slots
+
+    def _read_with(self, reader: RowReader) -> Events:
+        """Room for an event in the columns of a reader, which reads from now on."""
+        columns = reader.columns
+        code = np.full((1, columns.room), MISSING, np.int32)
+        label = np.zeros((1, columns.label_room), np.int64)
+        self._reader, self._code, self._label = reader, memoryview(code[0]), memoryview(label[0])
+        return self._encoder.events(code, label, [], columns)._replace(also=np.zeros(FIRST_ALSO, np.int32))

@@ -30,7 +30,7 @@ LEAST_VALUES = 8
 LABELS = 2_048
 """Labels remembered of each ordered dimension: the latest ones seen."""
 
-_UNTOLD, _UNSEEN = 0.1, 0.5
+_UNTOLD, UNSEEN = 0.1, 0.5
 """What is thought of a predicate nothing is known of, and of the presence of an attribute not yet looked for."""
 
 
@@ -78,21 +78,29 @@ class EventStatistics:
         if self.events > MEMORY:
             self._fade(0.5)
         self.events += len(code)
-        self._present.grow_to(code.shape[1])
-        while len(self._constants) < code.shape[1]:
-            self._constants.append(GrowingArray(np.float64))
-        for dimension in range(code.shape[1]):
-            column = code[:, dimension]
-            there = column != MISSING
+        self._present.grow_to(len(predicates.dimensions))
+        for column in np.flatnonzero((code != MISSING).any(axis=0)).tolist():
+            codes, dimension = code[:, column], int(events.dimension[column])
+            there = codes != MISSING
             self._present.values[dimension] += np.count_nonzero(there)
-            counts = np.bincount(column[there])
+            counts = np.bincount(codes[there])
+            while len(self._constants) <= dimension:
+                self._constants.append(GrowingArray(np.float64))
             seen = self._constants[dimension]
             seen.grow_to(len(counts))
             seen.values[: len(counts)] += counts
-            if events.label_column[dimension] >= 0:
+            if events.label_column[column] >= 0:
                 epoch = predicates.dimensions[dimension].order.epoch
                 known = self._labels.setdefault(dimension, _Labels())
-                known.add(epoch, label[there, events.label_column[dimension]])
+                known.add(epoch, label[there, events.label_column[column]])
+
+    def forget(self, dimension: int) -> None:
+        """A dimension has become another one, of which nothing has been seen."""
+        if dimension < len(self._present):
+            self._present.values[dimension] = UNSEEN * self.events
+        if dimension < len(self._constants):
+            self._constants[dimension] = GrowingArray(np.float64)
+        self._labels.pop(dimension, None)
 
     def chances(self, predicates: PredicateTable) -> Chances:
         """How likely an event opens each access path that there could be."""
@@ -103,12 +111,12 @@ class EventStatistics:
         """Chances as known, with a guess for what has come since."""
         selectivity = np.full(len(predicates), _UNTOLD, np.float32)
         selectivity[: len(known.selectivity)] = known.selectivity
-        presence = np.full(max(1, len(predicates.dimensions)), _UNSEEN, np.float32)
+        presence = np.full(max(1, len(predicates.dimensions)), UNSEEN, np.float32)
         presence[: len(known.presence)] = known.presence
         return Chances(selectivity, presence, known.cell)
 
     def _presence(self, predicates: PredicateTable) -> npt.NDArray[np.float32]:
-        chances = np.full(max(1, len(predicates.dimensions)), _UNSEEN, np.float32)
+        chances = np.full(max(1, len(predicates.dimensions)), UNSEEN, np.float32)
         if self.events:
             chances[: len(self._present)] = self._present.values / self.events
         return chances

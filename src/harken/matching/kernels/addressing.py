@@ -23,7 +23,7 @@ from harken.matching.kernels.matching import match_events
 _PREDICATES = "int64 int32 int32 int32 int32 int8 int32 int64 int64 uint8 int32 int32 int64"
 _TABLES = "int64 int32 int32 int64 int64 bool int64"
 _BLOCKS = "uint32 uint32 uint32 uint32 int32 int32:2 int64"
-_EVENTS = "int32:2 int64:2 int32 int64 int32"
+_EVENTS = "int32:2 int64:2 int32 int32 int32 int32 int64 int32"
 _SCRATCH = "uint8 int32 int64 int64 int64 int64 int64"
 _RESULTS = "int64 int64"
 """What `match_at` takes the arrays of each structure for, in its order: types and, of several, dimensions."""
@@ -185,20 +185,23 @@ if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the e
             _int32_2d(at[27, 0], at[27, 1], at[27, 2]),
             _int64_2d(at[28, 0], at[28, 1], at[28, 2]),
             _int32(at[29, 0], at[29, 1], at[29, 2]),
-            _int64(at[30, 0], at[30, 1], at[30, 2]),
+            _int32(at[30, 0], at[30, 1], at[30, 2]),
             _int32(at[31, 0], at[31, 1], at[31, 2]),
+            _int32(at[32, 0], at[32, 1], at[32, 2]),
+            _int64(at[33, 0], at[33, 1], at[33, 2]),
+            _int32(at[34, 0], at[34, 1], at[34, 2]),
         )
         scratch = Scratch(
-            _uint8(at[32, 0], at[32, 1], at[32, 2]),
-            _int32(at[33, 0], at[33, 1], at[33, 2]),
-            _int64(at[34, 0], at[34, 1], at[34, 2]),
-            _int64(at[35, 0], at[35, 1], at[35, 2]),
-            _int64(at[36, 0], at[36, 1], at[36, 2]),
+            _uint8(at[35, 0], at[35, 1], at[35, 2]),
+            _int32(at[36, 0], at[36, 1], at[36, 2]),
             _int64(at[37, 0], at[37, 1], at[37, 2]),
             _int64(at[38, 0], at[38, 1], at[38, 2]),
-        )
-        results = Results(
             _int64(at[39, 0], at[39, 1], at[39, 2]),
             _int64(at[40, 0], at[40, 1], at[40, 2]),
+            _int64(at[41, 0], at[41, 1], at[41, 2]),
+        )
+        results = Results(
+            _int64(at[42, 0], at[42, 1], at[42, 2]),
+            _int64(at[43, 0], at[43, 1], at[43, 2]),
         )
         return match_events(predicates, tables, blocks, events, 0, scratch, ahead, results)

@@ -146,12 +146,21 @@ FREE_SHARED, END_SHARED, FREE_NODE, END_NODE, SPARE = range(5)
 
 
 class Events(NamedTuple):
-    """Encoded events: code per dimension, order label per ordered dimension, other satisfied predicates."""
+    """Encoded events: code per column, order label per ordered column, other satisfied predicates.
+
+    Columns stand for dimensions that some of the events have; column 0 for all others, and is missing throughout.
+    """
 
     code: npt.NDArray[np.int32]
     label: npt.NDArray[np.int64]
+    column: npt.NDArray[np.int32]
+    """By dimension: its column, or 0."""
+    dimension: npt.NDArray[np.int32]
+    """By column: the dimension it stands for, or -1; then it is missing throughout."""
     label_column: npt.NDArray[np.int32]
-    """Which column of `label` a dimension has, or -1."""
+    """By column: which column of `label` it has, or -1."""
+    band: npt.NDArray[np.int32]
+    """By column: which of the banded dimensions it stands for, or -1."""
     also_first: npt.NDArray[np.int64]
     also: npt.NDArray[np.int32]
 

@@ -67,18 +67,18 @@ LOOKAHEAD = 8 * LINE
 def key_places(
     tables: Tables,
     directory: npt.NDArray[np.uint32],
-    code: npt.NDArray[np.int32],
+    events: Events,
     event: int,
     places: npt.NDArray[np.int64],
     into: int,
     ahead: bool,
 ) -> int:
     """Collect, from places[into] on, where in the directory the event's keys are; where they end."""
-    its_code, at = code[event], tables.first[FIRST_KEY_TABLE]
+    its_code, column, at = events.code[event], events.column, tables.first[FIRST_KEY_TABLE]
     for table in range(FIRST_KEY_TABLE, len(tables.base)):
         place, has_key, end = tables.base[table], not tables.closed[table], tables.first[table + 1]
         while at < end:
-            value = np.int64(its_code[tables.dimension[at]])
+            value = np.int64(its_code[column[tables.dimension[at]]])
             # Both ends in one comparison: as an unsigned number, what is below the first is far above the last.
             has_key &= np.uint64(value - 1) < np.uint64(tables.radix[at] - 1)
             place += value * tables.stride[at]
@@ -116,14 +116,12 @@ def range_places(
     into: int,
 ) -> int:
     """Collect the cells of the range table that an event opens and in which clauses stand; where they end."""
-    for number in range(len(predicates.banded)):
-        dimension = predicates.banded[number]
-        column = events.label_column[dimension]
-        # Bands outlive the order predicates they were cut for: without any, no clause stands there, and no label.
-        if column < 0 or events.code[event, dimension] == MISSING:
+    for column in range(len(events.band)):
+        number = np.int64(events.band[column])
+        if number < 0 or events.code[event, column] == MISSING:
             continue
         cells = base + number * CELLS
-        band = band_of(predicates, number, events.label[event, column])
+        band = band_of(predicates, number, events.label[event, events.label_column[column]])
         for place in range(cells + band, cells + BANDS):
             places[into] = place
             into += directory[place] != 0
@@ -154,15 +152,15 @@ def open_event(
     """Stage one: collect the directory entries of all access paths that an event opens."""
     places, touched, code = scratch.places, scratch.touched, events.code
     begin = event % RING * (len(places) // RING)
-    into = key_places(tables, directory, code, event, places, begin, ahead)
+    into = key_places(tables, directory, events, event, places, begin, ahead)
     if tables.population[PREDICATE_TABLE] > 0:
         for at in range(satisfied(predicates, events, event, touched)):
             places[into] = tables.base[PREDICATE_TABLE] + touched[at]
             into += 1
     if tables.population[PRESENCE_TABLE] > 0:
-        for dimension in range(code.shape[1]):
-            if code[event, dimension] != MISSING:
-                places[into] = tables.base[PRESENCE_TABLE] + dimension
+        for column in range(code.shape[1]):
+            if code[event, column] != MISSING:
+                places[into] = tables.base[PRESENCE_TABLE] + events.dimension[column]
                 into += 1
     if tables.population[RANGE_TABLE] > 0:
         into = range_places(predicates, directory, tables.base[RANGE_TABLE], events, event, places, into)

@@ -29,14 +29,14 @@ from harken.matching.kernels.layout import (
 @part
 def holds(predicates: Predicates, events: Events, event: int, predicate: int) -> bool:
     """Evaluate one predicate."""
-    operator, dimension = predicates.operator[predicate], predicates.dimension[predicate]
-    code = events.code[event, dimension]
+    operator, column = predicates.operator[predicate], events.column[predicates.dimension[predicate]]
+    code = events.code[event, column]
     if operator == IS_ABSENT:
         return code == MISSING
     if code == MISSING:
         return False
     if operator == INTERVAL:
-        label = events.label[event, events.label_column[dimension]]
+        label = events.label[event, events.label_column[column]]
         return predicates.low[predicate] <= label <= predicates.high[predicate]
     return operator != DIFFERENT or code != predicates.low[predicate]
 
@@ -46,12 +46,12 @@ def satisfied(predicates: Predicates, events: Events, event: int, touched: npt.N
     """List every predicate that the event's values lead to and that it satisfies; how many there are."""
     code, equal, member_head = events.code[event], predicates.equal, predicates.member_head
     count = 0
-    for dimension in range(len(code)):
-        its_code = code[dimension]
+    for column in range(len(code)):
+        its_code = code[column]
         if its_code == MISSING:
             continue
         if its_code != UNLISTED:
-            at = predicates.equal_first[dimension] + its_code
+            at = predicates.equal_first[events.dimension[column]] + its_code
             if equal[at] >= 0:
                 touched[count] = equal[at]
                 count += 1
