@@ -97,3 +97,50 @@ def test_parquet_is_read_as_it_is(spark: SparkSession, tmp_path: Path) -> None:
     events = sorted_out(EventFiles.at(str(tmp_path)).read(spark, collect=True))
     assert sound(events).count() == 2
     assert sound(events).columns == ["id", "x"]
+
+
+TWICE = """\
+{"id": "e1", "price": 150, "at": {"x": 1}}
+{"id": "e2", "price": 150, "price": 120, "at": {"x": 1, "x": 2.5}}
+{"id": "e3", "price": 7, "tags": [{"a": 1, "a": 2}], "new": 1, "new": true}
+"""
+
+
+@pytest.mark.parametrize("over_lines", [False, True])
+def test_of_a_key_that_comes_twice_in_an_object_the_last_one_counts(
+    spark: SparkSession, tmp_path: Path, over_lines: bool
+) -> None:
+    file = tmp_path / "e.json"
+    file.write_text(f"[{TWICE.strip().replace(chr(10), ',' + chr(10))}]" if over_lines else TWICE)
+    files = EventFiles.at(str(file), schema=Schema({"price": "int"}))
+    assert columns(files, spark) == {
+        "at": "struct<x:double>",
+        "id": "string",
+        "new": "string",
+        "price": "bigint",
+        "tags": "array<struct<a:bigint>>",
+    }
+    read = sorted_out(files.read(spark, collect=True)).select("id", "price", "at.x", "new", FAULT)
+    assert read.collect() == [
+        ("e1", 150, 1.0, None, None),
+        ("e2", 120, 2.5, None, None),
+        ("e3", 7, None, "true", None),
+    ]
+
+
+def test_a_key_that_comes_twice_makes_a_bad_record_no_better(spark: SparkSession, tmp_path: Path) -> None:
+    file = tmp_path / "e.jsonl"
+    file.write_text('{"price": "high", "price": 7}\n{"price": 7, "price": 8}\n{"price":\n')
+    read = sorted_out(EventFiles.at(str(file), schema=Schema({"price": "int"})).read(spark, collect=True))
+    assert sound(read).collect() == [(8,)]
+    assert [row.record for row in faulty(read, ["price"]).collect()] == [
+        '{"price": "high", "price": 7}',
+        '{"price":',
+    ]
+
+
+def test_names_that_differ_in_case_alone_are_named(spark: SparkSession, tmp_path: Path) -> None:
+    file = tmp_path / "e.jsonl"
+    file.write_text('{"at": {"price": 1, "Price": 2}}\n')
+    with pytest.raises(InputFileError, match=r"the attributes 'at\.Price' and 'at\.price' are one; set spark"):
+        EventFiles.at(str(file)).read(spark)

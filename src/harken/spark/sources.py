@@ -13,6 +13,7 @@ import glob
 import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
@@ -160,11 +161,43 @@ class EventFiles:
             return self._declared_only()
         first = self._first()
         found = _sampled(first) if self.format == "csv" and first is not None else None
-        if found is None:
-            # Records that cannot be read say nothing of columns; they are met again when events are read.
-            options = {**self._form(), "mode": "DROPMALFORMED", "inferSchema": "true"}
-            found = spark.read.format(self.format).options(**options).load(self._address).schema
+        found = found or self._inferred(spark)
         return found if self.format == "parquet" else _declared(found, self.schema or Schema({}))
+
+    def _inferred(self, spark: SparkSession) -> StructType:
+        """The columns that Spark finds. Records that cannot be read tell of none; they are met again later."""
+        from pyspark.errors import AnalysisException
+
+        options = {**self._form(), "mode": "DROPMALFORMED", "inferSchema": "true"}
+        try:
+            return spark.read.format(self.format).options(**options).load(self._address).schema
+        except AnalysisException as error:
+            if self.format != "json" or error.getCondition() != "COLUMN_ALREADY_EXISTS":
+                raise
+        # Some object has a key twice. Spark refuses to find columns in such a file, though it can read it.
+        texts = spark.read.text(self._address, wholetext=options["multiLine"] == "true")
+        reader = spark.read.options(**options)
+        try:
+            found = once(reader.json(texts).schema)
+        except TypeError:  # before Spark 4.2
+            found = once(reader.json(texts.rdd.map(itemgetter(0))).schema)
+        if spark.conf.get("spark.sql.caseSensitive") != "true":
+            self._check_case(found)
+        return found
+
+    def _check_case(self, columns: StructType, prefix: str = "") -> None:
+        """InputFileError if names differ in case alone, which Spark takes for one."""
+        from pyspark.sql.types import StructType
+
+        seen: dict[str, str] = {}
+        for field in columns:
+            other = seen.setdefault(field.name.lower(), field.name)
+            if other != field.name:
+                said = f"to Spark the attributes {prefix + other!r} and {prefix + field.name!r} are one"
+                hint = "set spark.sql.caseSensitive to true, or rename one"
+                raise InputFileError(self.path, said, suggestion=hint)
+            if isinstance(field.dataType, StructType):
+                self._check_case(field.dataType, f"{prefix}{field.name}.")
 
     def _declared_only(self) -> StructType:
         from pyspark.sql.types import StructType
@@ -309,6 +342,36 @@ def _declared(found: StructType, schema: Schema, prefix: str = "") -> StructType
             kind = _declared(kind, schema, f"{name}.")
         fields.append(StructField(field.name, kind))
     return StructType(fields)
+
+
+def once(columns: StructType) -> StructType:
+    """Columns some of which come more than once, each once, of a type that holds all that it was."""
+    from pyspark.sql.types import StructField, StructType
+
+    kinds: dict[str, list[DataType]] = {}
+    for field in columns:
+        kind = _within(field.dataType)
+        known = kinds.setdefault(field.name, [])
+        if kind not in known:
+            known.append(kind)
+    return StructType([StructField(name, _common(each)) for name, each in kinds.items()])
+
+
+def _within(kind: DataType) -> DataType:
+    from pyspark.sql.types import ArrayType, StructType
+
+    if isinstance(kind, StructType):
+        return once(kind)
+    return ArrayType(_within(kind.elementType)) if isinstance(kind, ArrayType) else kind
+
+
+def _common(kinds: list[DataType]) -> DataType:
+    """As Spark does it for values of different records: numbers become floats, all else text."""
+    from pyspark.sql.types import DoubleType, NumericType, StringType
+
+    if len(kinds) == 1:
+        return kinds[0]
+    return DoubleType() if all(isinstance(kind, NumericType) for kind in kinds) else StringType()
 
 
 def _put(columns: StructType, path: list[str], kind: str) -> None:
