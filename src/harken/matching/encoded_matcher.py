@@ -57,7 +57,7 @@ class EncodedMatcher(ABC):
         self._slots = 0
         self._own = _Own()
         self._seen = np.zeros(4, np.int64)
-        self._seen_lock = threading.Lock()
+        self._seen_lock = threading.RLock()
         watch_forks(self)
 
     def prepare(self, incoming: Incoming) -> None:
@@ -169,7 +169,7 @@ class EncodedMatcher(ABC):
     def after_fork(self, *, child: bool) -> None:
         """In the child, whoever was counting is gone."""
         if child:
-            self._seen_lock = threading.Lock()
+            self._seen_lock = threading.RLock()
 
     def __getstate__(self) -> object:
         raise TypeError("an index is not copied or pickled: `save` the engine, and `load` it")
@@ -217,13 +217,11 @@ class EncodedMatcher(ABC):
         return workspaces[-1]
 
     def _note(self, workspace: Workspace, events: Events) -> None:
-        """Remember what was seen, unless another thread is at it: then it is counted later."""
-        if self._seen_lock.acquire(blocking=False):
-            try:
-                self._seen += workspace.counted()
-                self._observe(events)
-            finally:
-                self._seen_lock.release()
+        """Remember what was seen."""
+        # By `with`: no interrupt leaves the lock held. A handler of signals that matches may take it too.
+        with self._seen_lock:
+            self._seen += workspace.counted()
+            self._observe(events)
 
     def _common_stats(self) -> dict[str, object]:
         """What matching has done so far, and the numbers of subscriptions and predicates."""
