@@ -19,7 +19,7 @@ demo: $(READY)
 
 # Most of the first waits for Java and for other processes; the others, each one process, use the time.
 test: $(READY)
-	@$(MAKE) --no-print-directory --jobs 3 --output-sync=line test-compiled test-interpreted test-bounds
+	@$(MAKE) --no-print-directory --jobs 3 test-compiled test-interpreted test-bounds
 
 test-compiled: $(READY)
 	$(BIN)/pytest -n 2 --dist worksteal
