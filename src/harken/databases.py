@@ -28,7 +28,7 @@ def parsed_url(url: str, purpose: str) -> URL:
         from sqlalchemy import make_url
         from sqlalchemy.exc import ArgumentError
     except ImportError:
-        raise MissingExtraError(purpose, "database") from None
+        raise MissingExtraError(purpose, "postgres" if url.startswith("postgres") else "database") from None
     try:
         return make_url(url)
     except (ArgumentError, ValueError):

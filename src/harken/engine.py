@@ -17,7 +17,7 @@ import pyarrow as pa
 from harken import persistence
 from harken.changing import Change, Held
 from harken.compiler import Reject
-from harken.errors import BulkLoadError, EventError
+from harken.errors import ArgumentError, BulkLoadError, EventError
 from harken.explanation import Explanation, explain
 from harken.intake import Compiled, SubscriptionSource, compiled
 from harken.locking import Door
@@ -27,6 +27,7 @@ from harken.matching.events import EventSource, add_up, checked_event
 from harken.matching.identity import Identities, batch_of
 from harken.matching.mixed import batch_from
 from harken.matching.tables import MixedTable, frame_of
+from harken.model.arguments import check_several, checked_limits
 from harken.model.events import Event, FlatEvent
 from harken.model.expressions import Expression
 from harken.model.limits import DEFAULT_LIMITS, Limits
@@ -93,7 +94,7 @@ class Engine:
         self._algorithm = algorithm
         self._options = options
         self.schema = schema if schema is None or isinstance(schema, Schema) else Schema(schema)
-        self.limits = limits
+        self.limits = checked_limits(limits)
         self._matcher = registry.create(algorithm, **options)
         self._identities = Identities()
         self._owners: dict[int, str] = {}
@@ -186,6 +187,7 @@ class Engine:
 
         Takes any ids that can be iterated over; integers go fastest in an Arrow or numpy array.
         """
+        check_several("unsubscribe_many", "ids", ids, "unsubscribe", single=(str, bytes))
         batch = batch_of(ids)
         with self._door.turn():
             self._settle()
@@ -209,6 +211,8 @@ class Engine:
             slots = self._matcher.match(flat)
             if self._validity:
                 slots = slots[self._valid(slots, at)]
+            elif at is not None:
+                moment_of(at)  # a wrong one is wrong whoever has subscribed
             return self._identities.ids(slots)
         finally:
             reader.inside -= 1
@@ -242,7 +246,7 @@ class Engine:
         ["attribute 'price' is declared float, found string"]
         """
         rejects: list[EventError] | None = [] if _collects(on_error) else None
-        given = _at_hand(events)
+        given = _at_hand("match_batch", events)
         reader = self._door.reading()
         reader.inside += 1
         try:
@@ -255,6 +259,8 @@ class Engine:
             if self._validity:
                 valid = self._valid(slots, at)
                 rows, slots = rows[valid], slots[valid]
+            elif at is not None:
+                moment_of(at)
             ids = self._identities.id_array(slots)
         finally:
             reader.inside -= 1
@@ -268,7 +274,7 @@ class Engine:
 
         Costs up to as much as loading the subscriptions did. Algorithms that have no choice ignore it.
         """
-        given = _at_hand(events)
+        given = _at_hand("learn", events)
         with self._door.turn():
             self._settle()
             if isinstance(self._matcher, Learning):
@@ -419,10 +425,13 @@ class Engine:
         return np.array([s not in bounded or bounded[s].holds_at(moment) for s in slots.tolist()], bool)
 
 
-def _at_hand(events: EventSource) -> EventSource | MixedTable:
+def _at_hand(call: str, events: EventSource) -> EventSource | MixedTable:
     """Events that no code of the user's has to be called for, such as a generator that asks the engine itself."""
     table = frame_of(events, EventError)
-    return list(events) if table is None else table  # type: ignore[arg-type]  # then it is rows
+    if table is not None:
+        return table
+    check_several(call, "events", events, "match")
+    return list(events)  # type: ignore[arg-type]  # rows, as just seen
 
 
 def reject_table(rejects: Iterable[EventError]) -> pa.Table:
@@ -436,5 +445,5 @@ def reject_table(rejects: Iterable[EventError]) -> pa.Table:
 
 def _collects(on_error: OnError) -> bool:
     if on_error not in get_args(OnError):
-        raise ValueError(f"on_error is one of {get_args(OnError)}, found {on_error!r}")
+        raise ArgumentError.choice("on_error", on_error, get_args(OnError))
     return on_error == "collect"

@@ -423,6 +423,13 @@ class ArgumentTypeError(ArgumentError, TypeError):
     """An argument of a class that the call does not take."""
 
 
+class CopyError(HarkenError, TypeError):
+    """Something that cannot be copied or pickled; the suggestion says what to do instead."""
+
+    def __init__(self, what: str, suggestion: str) -> None:
+        super().__init__(f"{what} is not copied or pickled", suggestion=suggestion)
+
+
 class ClosedError(HarkenError, RuntimeError):
     """A call on an engine, an auction or a store that was closed."""
 
@@ -463,7 +470,8 @@ class DuplicateEntryError(DuplicateSubscriptionError):
     """The id of an offer, or of a bid, is taken."""
 
     def __init__(self, role: str, id: str) -> None:
-        HarkenError.__init__(self, f"there is a {role} {id!r} already", suggestion="withdraw it first")
+        article = "an" if role[:1] in "aeiou" else "a"
+        HarkenError.__init__(self, f"there is {article} {role} {id!r} already", suggestion="withdraw it first")
         self.subscription = id
 
 

@@ -230,7 +230,7 @@ def _texts_of_table(mixed: MixedTable) -> Texts:
     _check_names("column", names)
     columns = {name: mixed.column(name) for name in COLUMNS if name in names}
     return Texts(
-        columns["id"],
+        _plain(columns["id"]),
         columns["expression"],
         columns.get("owner"),
         columns.get("valid_from"),
@@ -254,13 +254,21 @@ def _texts_of_rows(rows: Iterable[object]) -> Texts:
             fields.append((_id_of(row), None, None, None, None))
     ids, expressions, owners, starts, ends = zip(*fields, strict=True) if fields else ((), (), (), (), ())
     return Texts(
-        ids,
+        _plain(ids),
         expressions,
         owners if any(owner is not None for owner in owners) else None,
         starts if any(start is not None for start in starts) else None,
         ends if any(end is not None for end in ends) else None,
         faults,
     )
+
+
+def _plain(ids: Sequence[object]) -> Sequence[object]:
+    """Ids without numpy's integers."""
+    odd = set(map(type, ids)) - {int, str}
+    if not any(issubclass(each, np.integer) for each in odd):
+        return ids
+    return [int(id) if isinstance(id, np.integer) else id for id in ids]
 
 
 _Fields: TypeAlias = tuple[object, object, str | None, datetime | None, datetime | None]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from harken.errors import UnknownAlgorithmError
 from harken.matching.contract import Matcher
+from harken.model.arguments import check_options
 
 
 class Algorithm(NamedTuple):
@@ -60,5 +61,8 @@ def create(name: str, **options: object) -> Matcher:
     if name not in _ALGORITHMS:
         raise UnknownAlgorithmError(name, _ALGORITHMS)
     module, _, attribute = _ALGORITHMS[name].target.partition(":")
-    matcher: Matcher = getattr(import_module(module), attribute)(**options)
+    kind = getattr(import_module(module), attribute)
+    if options:
+        check_options(kind, f"of the algorithm {name!r}", options)
+    matcher: Matcher = kind(**options)
     return matcher

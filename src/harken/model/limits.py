@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
-from harken.errors import BoundError
+from harken.errors import ArgumentError, ArgumentTypeError, BoundError
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,15 @@ class Limits:
     """Regular expressions, each of which takes up to some ten milliseconds to compile."""
     max_work: int = 1_000_000
     """Steps of rewriting to disjunctive normal form: constraints and values compared."""
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            found = getattr(self, each.name)
+            expected = "a whole number from 0 on"
+            if isinstance(found, bool) or not hasattr(found, "__index__"):
+                raise ArgumentTypeError.of(each.name, expected, repr(found))
+            if found < 0:
+                raise ArgumentError.of(each.name, expected, repr(found))
 
     def check_length(self, text: str) -> None:
         """Refuse a text that is too long to look at."""

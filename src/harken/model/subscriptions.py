@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from numbers import Integral
 from typing import TypeAlias
 
 from harken.errors import ArgumentTypeError, SubscriptionError, ValueOutOfRangeError
@@ -61,7 +62,7 @@ def moment_of(at: datetime | None) -> datetime:
     """A moment in UTC: the one given (naive ones are read as UTC), or the present one."""
     if at is None:
         return datetime.now(UTC)
-    if not isinstance(at, datetime):
+    if not isinstance(at, datetime) or at != at:  # NaT is a datetime that equals none
         raise ArgumentTypeError(
             f"at is a timestamp, found {type(at).__name__}: {at!r}", argument="at", suggestion=_WRITE_ONE
         )
@@ -92,6 +93,8 @@ def checked_owner(value: object) -> str | None:
 
 def checked_id(value: object) -> SubscriptionId:
     """The id as given, or an error that says what an id may be."""
+    if not isinstance(value, str | int) and isinstance(value, Integral):
+        value = int(value)  # of numpy
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise SubscriptionError(f"a subscription id is a string or an integer, found {type(value).__name__}")
     try:

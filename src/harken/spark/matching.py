@@ -9,7 +9,7 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args, overload
 
 from harken.engine import OnError
-from harken.errors import EventError, closest
+from harken.errors import ArgumentError, ArgumentTypeError, EventError, closest
 from harken.model.schema import Schema
 from harken.model.subscriptions import moment_of
 from harken.normal.kinds import mismatches
@@ -149,7 +149,8 @@ def plan(
     on_error: OnError = "raise",
 ) -> Plan:
     """How `match` would go about it. Takes the same arguments."""
-    check_words(how, on_error)
+    check_words(how, on_error, strategy)
+    check_frame(events, keep)
     index, state = index_of(events.sparkSession, subscriptions)
     collect = on_error == "collect"
     return plan_for(
@@ -157,11 +158,25 @@ def plan(
     )
 
 
-def check_words(how: str, on_error: str) -> None:
-    """ValueError if one of these is none of the words there are."""
-    for name, word, known in (("how", how, get_args(How)), ("on_error", on_error, get_args(OnError))):
-        if word not in known:
-            raise ValueError(f"{name} is one of {known}, found {word!r}")
+def check_words(how: str, on_error: str, strategy: str = "auto") -> None:
+    """ArgumentError if one of these is none of the words there are."""
+    for name, word, words in (
+        ("how", how, How),
+        ("on_error", on_error, OnError),
+        ("strategy", strategy, Strategy),
+    ):
+        if word not in get_args(words):
+            raise ArgumentError.choice(name, word, get_args(words))
+
+
+def check_frame(events: object, keep: object) -> None:
+    """ArgumentTypeError if events are no DataFrame of Spark, or the columns to keep are one name."""
+    if not hasattr(events, "sparkSession"):
+        said = f"events is a DataFrame of Spark, found {type(events).__name__}"
+        raise ArgumentTypeError(said, argument="events", suggestion="for others there is Engine.match_batch")
+    if isinstance(keep, str) or not isinstance(keep, Iterable):
+        said = f"keep is a list of names of columns, found {keep!r}"
+        raise ArgumentTypeError(said, argument="keep", suggestion="write keep=['price']")
 
 
 def plan_for(
@@ -241,8 +256,6 @@ def _measures_rows(spark: SparkSession) -> bool:
 
 
 def _strategy(spark: SparkSession, state: IndexState, asked: Strategy) -> Literal["local", "grid"]:
-    if asked not in get_args(Strategy):
-        raise ValueError(f"strategy is one of {get_args(Strategy)}, found {asked!r}")
     if asked != "auto":
         return asked
     fits = state.bytes <= MEMORY_SHARE * executor_memory(spark)

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harken.engine import OnError
-from harken.errors import EventError
+from harken.errors import ArgumentError, EventError
 from harken.spark.index import Index, index_beside
 from harken.spark.lasting import EventValidity, LastingEvents
 from harken.spark.layers import IndexState
 from harken.spark.ledger import Entry, Ledger
-from harken.spark.matching import check_words, plan_for
+from harken.spark.matching import check_frame, check_words, plan_for
 from harken.spark.sinks import Sink, TableSink
 from harken.spark.subscriptions import Subscriptions
 from harken.spark.tasks import How
@@ -58,8 +58,9 @@ def match_stream(
     `available_now` the query ends when all there is is done.
     """
     check_words(how, on_error)
+    check_frame(events, keep)
     if rejects is not None and on_error != "collect":
-        raise ValueError('rejects are for on_error="collect"')
+        raise ArgumentError('rejects are for on_error="collect"', argument="rejects")
     if not events.isStreaming:
         raise EventError("the events are no stream; match is for DataFrames that are")
     if validity is not None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from inspect import Parameter, signature
 
-from harken.errors import ArgumentError, ArgumentTypeError, SubscriptionError, closest
-from harken.model.limits import Limits
+from harken.errors import ArgumentError, ArgumentTypeError, SubscriptionError
+from harken.model.arguments import check_several
 from harken.model.schema import Schema
 from harken.model.subscriptions import SubscriptionId, checked_id
 from harken.model.values import Type
@@ -30,13 +29,6 @@ def checked_schema(schema: Schema | Mapping[str, Type | str] | None) -> Schema |
         expected = "a Schema or a mapping of attributes to types"
         raise ArgumentTypeError.of("schema", expected, type(schema).__name__)
     return Schema(schema)
-
-
-def checked_limits(limits: object) -> Limits:
-    """Bounds on what one constraint may ask."""
-    if not isinstance(limits, Limits):
-        raise ArgumentTypeError.of("limits", "a Limits", type(limits).__name__)
-    return limits
 
 
 def positive(argument: str, found: object) -> int:
@@ -70,9 +62,7 @@ def seconds(argument: str, found: object) -> float:
 
 def several_ids(ids: Iterable[SubscriptionId]) -> list[SubscriptionId]:
     """Many ids, each checked."""
-    if isinstance(ids, str | bytes | Mapping) or not isinstance(ids, Iterable):
-        message = f"unsubscribe_many takes several ids, found {type(ids).__name__}"
-        raise ArgumentTypeError(message, argument="ids", suggestion="for one there is unsubscribe")
+    check_several("unsubscribe_many", "ids", ids, "unsubscribe")
     return [checked_id(each) for each in ids]
 
 
@@ -80,15 +70,6 @@ def checked_text(what: str, found: object) -> str:
     """A text that is not empty."""
     if not isinstance(found, str):
         raise SubscriptionError(f"{what} is a text, found {type(found).__name__}")
+    if not found:
+        raise SubscriptionError(f"{what} cannot be the empty string")
     return str(checked_id(found))
-
-
-def check_options(kind: type, where: str, options: Iterable[str]) -> None:
-    """ArgumentTypeError if a store has no such option."""
-    known = [name for name, each in signature(kind).parameters.items() if each.kind is Parameter.KEYWORD_ONLY]
-    for name in options:
-        if name not in known:
-            near = closest(name, known)
-            message = f"there is no option {name!r} {where}; there are {', '.join(known)}"
-            suggestion = f"did you mean {near!r}?" if near else None
-            raise ArgumentTypeError(message, argument=name, suggestion=suggestion)

@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from harken.compiler import compile_texts
 from harken.engine import Engine
-from harken.errors import ArgumentTypeError, BulkLoadError, EventError
+from harken.errors import BulkLoadError, CopyError, EventError
 from harken.intake import SubscriptionSource, texts_of
 from harken.language import to_text
 from harken.matching.tables import frame_of
+from harken.model.arguments import check_several, checked_limits
 from harken.model.expressions import Expression
 from harken.model.limits import DEFAULT_LIMITS, Limits
 from harken.model.schema import Schema
@@ -21,7 +22,7 @@ from harken.model.subscriptions import SubscriptionId, Validity, checked_id, mom
 from harken.model.values import Type
 from harken.normal.compiled import conform, id_array, is_compiled
 from harken.symmetric import delivering
-from harken.symmetric.arguments import checked_covers, checked_limits, checked_schema, positive, several_ids
+from harken.symmetric.arguments import checked_covers, checked_schema, positive, several_ids
 from harken.symmetric.beside import EngineBeside
 from harken.symmetric.contract import Held, Notice, Store
 from harken.symmetric.delivering import LEASE
@@ -95,6 +96,10 @@ class SymmetricEngine:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __getstate__(self) -> object:
+        """For `pickle` and `copy`: two engines cannot have one store, with its locks and connections."""
+        raise CopyError("a SymmetricEngine", "make another, with the same url or the same subscriptions")
 
     def close(self) -> None:
         """Let go of everything. All calls afterwards, but for this one, raise ClosedError."""
@@ -204,9 +209,7 @@ class SymmetricEngine:
             if self._beside is not None:
                 return self._beside.match_batch(table, moment).rename_columns(["publication", "subscription"])
             publications = table.to_pylist()
-        if isinstance(publications, str | bytes | Mapping) or not isinstance(publications, Iterable):
-            message = f"match_batch takes several publications, found {type(publications).__name__}"
-            raise ArgumentTypeError(message, argument="publications", suggestion="for one there is match")
+        check_several("match_batch", "publications", publications, "match")
         boxes = [self._boxes(each) for each in publications]
         pairs = self._store.match("subscriptions", boxes, self.covers, at=moment)
         places = pa.array([place for place, _ in pairs], pa.int64())

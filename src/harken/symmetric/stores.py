@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harken.errors import ArgumentTypeError
-from harken.symmetric.arguments import check_options
+from harken.model.arguments import check_options
 from harken.symmetric.contract import Store
 
 

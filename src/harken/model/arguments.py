@@ -1,0 +1,43 @@
+"""Arguments that several calls take, checked before anything is done with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from inspect import Parameter, signature
+
+from harken.errors import ArgumentTypeError, closest
+from harken.model.limits import Limits
+
+
+def checked_limits(limits: object) -> Limits:
+    """Bounds on what one subscription may ask."""
+    if not isinstance(limits, Limits):
+        raise ArgumentTypeError.of("limits", "a Limits", type(limits).__name__)
+    return limits
+
+
+def check_several(
+    call: str, argument: str, found: object, one: str, single: tuple[type, ...] = (str, bytes, Mapping)
+) -> None:
+    """ArgumentTypeError if what should be several is one, or nothing that can be gone through.
+
+    `one` is the call that there is for one. What is `single` could be gone through, a text by its letters, but is
+    not meant so.
+    """
+    passable = hasattr(found, "__iter__") or hasattr(found, "__getitem__")
+    if isinstance(found, single) or not passable:
+        message = f"{call} takes several {argument}, found {type(found).__name__}"
+        raise ArgumentTypeError(message, argument=argument, suggestion=f"for one there is {one}")
+
+
+def check_options(kind: type, where: str, options: Iterable[str]) -> None:
+    """ArgumentTypeError if there is no such option."""
+    known = [name for name, each in signature(kind).parameters.items() if each.kind is Parameter.KEYWORD_ONLY]
+    for name in options:
+        if name not in known:
+            near = closest(name, known)
+            there = f"there are {', '.join(known)}" if known else "there is none"
+            suggestion = f"did you mean {near!r}?" if near else None
+            raise ArgumentTypeError(
+                f"there is no option {name!r} {where}; {there}", argument=name, suggestion=suggestion
+            )
