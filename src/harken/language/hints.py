@@ -6,6 +6,7 @@ Each rule looks at one slip and says something, or nothing. The first that does 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Set
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -198,13 +199,27 @@ _SINGLE = {
     ".": "a name's parts are joined by dots without white space: a.b; quote what does not begin with a letter",
     "\\": "a quote inside a string is written twice: 'it''s'; there are no backslashes",
     "{": "write a condition like price < 300 AND maker = 'Sony'",
+    "≤": "write <=",
+    "≥": "write >=",
+    "≠": "write !=",
+    "∧": "write AND",
+    "∨": "write OR",
+    "¬": "write NOT",
 }
+_CURRENCIES = "$€£¥"
+_FIRST_PARAMETER = re.compile(r"\$1(?![0-9.])")
+"""Where parameters have numbers they begin with this one; `$5` alone is money."""
 
 
 def _single(slip: Slip) -> _Said:
     found = slip.found.text
     if found[:1].isdecimal() and not found.isascii():
         return "write numbers with the digits 0 to 9"
+    if unicodedata.category(found[:1] or " ") == "Cf":
+        return f"leave out the invisible character U+{ord(found[0]):04X}"
+    amount = re.match(f"[{_CURRENCIES}]([0-9.]+)", slip.rest)
+    if amount and not _FIRST_PARAMETER.search(slip.text):
+        return f"write the number alone: {amount[1][:40]}; there are neither currencies nor parameters"
     return _SINGLE.get("." if found[:1] == "." else found)
 
 
@@ -244,6 +259,8 @@ def _arithmetic(slip: Slip) -> _Said:
     if found in ("+", "-") and slip.wants_constant:
         spaced = re.match(r"[+-]\s+([0-9.]+)", slip.rest)
         return f"the sign stands directly before the digits: {found}{spaced[1][:40]}" if spaced else _NO_ARITHMETIC
+    if found in ("\u2212", "\u2013"):  # a minus sign, and a dash
+        return "write the minus sign of the keyboard, -" if slip.wants_constant else _NO_ARITHMETIC
     if found == "%" and slip.wants_constant:
         return _SINGLE["?"]
     after_operand = slip.last.kind in ("word", "NUMBER", "STRING", "RPAR")
@@ -370,6 +387,9 @@ _OPERATORS = {
 def _operator(slip: Slip) -> _Said:
     if slip.last.text.upper() == "CASE" and slip.found.kind in ("NAME", "word"):
         return Hint(_INSTEAD_OF_CONSTANT["CASE"], slip.last.start, slip.last.end)
+    if slip.found.text == "[" and "NAME" in slip.accepts:
+        name = slip.rest[1:].split("]")[0].strip().replace('"', '""')
+        return f'quote a name with double quotes: "{name[:40]}"'
     if slip.wants_operator and slip.found.text == "[":
         return "there is no indexing yet: write a.b for b inside a; elements of lists cannot be asked for"
     if slip.wants_operator and slip.word in _OPERATORS:
@@ -450,7 +470,21 @@ def _connective(slip: Slip) -> _Said:
         return "write AND between conditions"
     if slip.word == "XOR":
         return "there is no XOR: write (a AND NOT b) OR (NOT a AND b)"
+    if slip.word == "COLLATE":
+        return _OPERATORS["COLLATE"]
+    if slip.found.kind == "COMPARATOR":
+        return _chained(slip)
     return None
+
+
+def _chained(slip: Slip) -> _Said:
+    """`5 < x < 10`."""
+    said = "write two conditions with AND between them"
+    before = slip.before[-3:]
+    if len(before) < 3 or before[1].kind != "COMPARATOR" or before[2].kind != "word":
+        return said
+    first = " ".join(token.text[:40] for token in before)
+    return f"{said}: {first} AND {before[2].text[:40]} {slip.found.text} ..."
 
 
 # What is often misspelt; signs and the many forms of a constant are none of it.
