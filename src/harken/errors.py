@@ -325,6 +325,10 @@ class UnknownVersionError(HarkenError, LookupError):
         self.latest = latest
 
 
+class StorageError(HarkenError, OSError):
+    """A store cannot be reached, is not supported, or does not do what it should."""
+
+
 class JavaError(HarkenError, RuntimeError):
     """Spark cannot run: there is no Java, or it is too old."""
 

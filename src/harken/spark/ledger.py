@@ -7,11 +7,12 @@ runs, and read ever after.
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from harken.errors import ConcurrentChangeError, UnknownVersionError
+from harken.spark.storage import Folder
 from harken.spark.versions import VersionLog
 
 
@@ -33,7 +34,7 @@ class Entry:
 class Ledger:
     """Entries by batch, in a folder beside the checkpoint."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Folder | str | os.PathLike[str]) -> None:
         self._log = VersionLog(folder)
 
     def entry(self, batch: int) -> Entry | None:

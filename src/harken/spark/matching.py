@@ -180,7 +180,7 @@ def plan_for(
     schema = None if state.schema is None else Schema(state.schema)
     handed, names = _handed_through(events, event_id, keep)
     selected, transport = select(events, state.profile, schema, handed, collect=collect)
-    parts = Parts(index.path, state.layers, state.division, state.integer_ids)
+    parts = Parts(index.folder, state.layers, state.division, state.integer_ids)
     chosen = _strategy(events.sparkSession, state, strategy)
     copies = _copies(events.sparkSession, state) if chosen == "grid" else ()
     scattered = how == "grouped" and len(copies) > 1
