@@ -177,7 +177,8 @@ class Index:
     def _aged(self, kind: str) -> dict[str, datetime]:
         """The parts, or files, that there are, and when each was last written to."""
         ages: dict[str, datetime] = {}
-        for each in self.folder.child(kind).files():
+        folder = self.folder.child(kind)
+        for each in (*folder.entries(), *folder.files()):
             name, moment = each.name.partition("/")[0], each.modified or EPOCH
             ages[name] = max(moment, ages.get(name, EPOCH))
         return ages

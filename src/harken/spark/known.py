@@ -25,7 +25,7 @@ class KnownIds:
         self._version: int | None = None
 
     def at(self, snapshot: Snapshot, since: Callable[[Snapshot, int], Snapshot | None]) -> Identities:
-        """The ids of a version, found from what changed since the last one that was asked for, if that can be told."""
+        """The ids of a version, told from what changed since the one that was asked for before, if that is known."""
         changed = None if self._version is None else since(snapshot, self._version)
         if changed is None or snapshot.version < (self._version or 0):
             self._ids, self._version = Identities(), None

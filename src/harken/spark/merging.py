@@ -1,8 +1,8 @@
 """Which files of subscriptions are to be merged, and into what.
 
-Changes leave files, the latest ones small and many. Whenever more than `RUN` changes in a row are of like size, what
-they left is written anew as one: so the files of a folder are a few of each size, a subscription is written again a
-few times for every tenfold of them, and what was replaced or removed goes when its file is merged.
+Changes leave files, the latest ones small and many. Whenever more than `RUN` changes in a row are of like size,
+what they left is written anew as one: so the files of a folder are a few of each size, a subscription is written
+again a few times for every tenfold of them, and what was replaced or removed goes when its file is merged.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def overdue(segments: Sequence[Segment]) -> Sequence[Segment]:
 
 
 def merge(folder: Folder, run: Sequence[Segment], *, is_all: bool) -> tuple[tuple[Segment, ...], Profile]:
-    """Write files that mean what these mean together; without what they remove, if there is nothing before them."""
+    """Write files that mean what these mean together; if these are all, without what they remove."""
     only_appends = is_all or all(each.kind == APPENDS for each in run)
     profile = Profile()
     with SegmentWriter(folder, APPENDS if only_appends else UPSERTS) as writer:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from harken.spark.readers import Reader, Readers
-from harken.spark.snapshots import WHOLE_EVERY
 from harken.spark.storage import Entry, Folder
 from harken.spark.versions import Document, VersionLog
 from harken.spark.writing import Place
@@ -44,13 +43,13 @@ class Retention:
         """
         old = self._old(keep, grace)
         readers = self.readers.all()
-        pinned = [version for version in old if _is_needed(version, readers)]
-        going = sorted(set(old) - set(pinned))
+        pinned = self._needed(old, readers)
+        going = [version for version in old if version not in pinned]
         files: set[str] = set()
         for version in going:
             document = self.read(version)
             files |= {*document["replaced"], *document["rejects"]}
-        files -= self._named(pinned)
+        files -= self._named(sorted(pinned))
         # The versions go first: after a crash between the two, files are left that nobody names.
         self.log.forget(going)
         self.place.segments.remove(files)
@@ -70,9 +69,25 @@ class Retention:
         return removed
 
     def _old(self, keep: int, grace: timedelta) -> list[int]:
-        """Versions that are not among the latest and were not within the grace, up to one that says all there is."""
-        kept = first_kept(self.log.entries(), keep, grace)
-        return [version for version in self.log.numbers() if version < _told_from(kept)]
+        """Versions that nobody can need, up to one that says all there is."""
+        entries = self.log.entries()
+        kept = self._told_from(first_kept(entries, keep, grace))
+        return [version for version, _ in entries if version < kept]
+
+    def _told_from(self, version: int) -> int:
+        """From which version on documents tell what a version holds."""
+        while not self.read(version)["whole"]:
+            version -= 1
+        return version
+
+    def _needed(self, old: Sequence[int], readers: Iterable[Reader]) -> set[int]:
+        """The old versions that streams may still ask for, and those that tell what these hold."""
+        needed: set[int] = set()
+        for reader in readers:
+            if old and old[0] <= reader.before <= old[-1]:
+                last = old[-1] if reader.follows else reader.version
+                needed |= {each for each in old if self._told_from(reader.before) <= each <= last}
+        return needed
 
     def _named(self, versions: Iterable[int]) -> set[str]:
         """The files that versions name."""
@@ -89,7 +104,7 @@ def first_kept(entries: Sequence[tuple[int, Entry]], keep: int, grace: timedelta
     limit = datetime.now(UTC) - grace
     first = len(entries) - min(keep, len(entries))
     # A version is the latest until the next is there.
-    while first and entries[first][1].modified is not None and entries[first][1].modified > limit:
+    while first and (entries[first][1].modified or limit) > limit:
         first -= 1
     return entries[first][0] if entries else 0
 
@@ -101,14 +116,3 @@ def remove_unnamed(folder: Folder, entries: Iterable[Entry], named: set[str], ag
     gone = [each.name for each in unnamed if each.modified is not None and each.modified < limit]
     folder.remove(gone)
     return len(gone)
-
-
-def _is_needed(version: int, readers: Iterable[Reader]) -> bool:
-    return any(
-        _told_from(each.before) <= version and (each.follows or version <= each.version) for each in readers
-    )
-
-
-def _told_from(version: int) -> int:
-    """From which version on documents tell what a version holds."""
-    return version - version % WHOLE_EVERY

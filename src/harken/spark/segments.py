@@ -49,8 +49,8 @@ class Segment:
 class SegmentWriter:
     """Writes tables one after the other into a file, which nobody knows of until a version names it.
 
-    Leaving its context with an error removes the file. Where the folder is a store's, it is written on this machine
-    and goes there when it is complete.
+    Leaving its context with an error removes the file. Where the folder is a store's, it is written on this
+    machine and goes there when it is complete.
     """
 
     def __init__(self, folder: Folder, kind: Kind) -> None:

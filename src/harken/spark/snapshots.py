@@ -22,7 +22,7 @@ from harken.spark.versions import Document
 FORMAT = "harken-subscriptions"
 
 WHOLE_EVERY = 32
-"""A version of which the number is a multiple says all there is, as do those that write files anew."""
+"""A version whose number is a multiple says all there is, as do those that write files anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +132,16 @@ class Delta:
             )
 
 
-def modern(document: Document) -> Document:
+def modern(document: Document, where: str) -> Document:
     """A document as it is written now: earlier ones said all there is with every version."""
     if "added" in document or "segments" not in document:
         return document
-    version, segments = document["version"], document["segments"]
-    added = [each for each in segments if each["version"] == version]
-    # What was there before a file was written anew is not said, and nobody needs to know but who it was.
-    replaced = ["-"] if version and document.get("rewritten") == version else []
-    return {**document, "added": added, "replaced": replaced, "whole": document}
+    with _read(where):
+        version = document["version"]
+        added = [each for each in document["segments"] if each["version"] == version]
+        # Which files were replaced when all was written anew was not said; that some were is what matters.
+        replaced = ["-"] if version and document["rewritten"] == version else []
+        return {**document, "added": added, "replaced": replaced, "whole": document}
 
 
 @contextmanager

@@ -161,7 +161,7 @@ class Subscriptions:
         return snapshot
 
     def _read(self, version: int) -> Document:
-        return modern(self._log.read(version))
+        return modern(self._log.read(version), str(self.folder))
 
     def _delta(self, document: Document) -> Delta:
         return Delta.from_json(document, str(self.folder))

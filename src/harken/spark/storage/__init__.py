@@ -1,4 +1,4 @@
-"""Storage that many machines share: folders on file systems and in object stores, by the addresses Spark has for them.
+"""Storage that many machines share: folders on file systems and in object stores, by the addresses of Spark.
 
 In go addresses and files, out come the same files on any machine, where they can be mapped. Whatever is shared is
 made of files that are written once, whole, and never changed; that two may want the same name, and one gets it, is

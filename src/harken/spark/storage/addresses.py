@@ -38,7 +38,9 @@ def folder_at(address: str | os.PathLike[str] | Folder, options: Mapping[str, An
         return LocalFolder(unquote(parts.path) or "/")
     if scheme in objects.SCHEMES:
         root = f"{scheme}://{parts.netloc}"
-        return objects.ObjectFolder(root, unquote(parts.path), {**session_options(scheme, parts.netloc), **(options or {})})
+        return objects.ObjectFolder(
+            root, unquote(parts.path), {**session_options(scheme, parts.netloc), **(options or {})}
+        )
     if scheme == "hdfs":
         return hdfs.HdfsFolder(f"hdfs://{parts.netloc}", unquote(parts.path), options or {})
     supported = ", ".join(sorted({"file", "hdfs", *objects.SCHEMES}))

@@ -10,16 +10,13 @@ from typing import Any, NamedTuple
 
 
 class Entry(NamedTuple):
-    """A file, or a folder, which has neither size nor age."""
+    """A file, or a folder."""
 
     name: str
     bytes: int
     modified: datetime | None
-
-    @property
-    def is_folder(self) -> bool:
-        """Whether it is one; object stores know no age of those."""
-        return self.modified is None
+    """When it was last written to; None for folders of stores that know no folders."""
+    is_folder: bool = False
 
 
 class Folder(ABC):

@@ -73,9 +73,8 @@ class HdfsFolder(Folder):
     def create(self, name: str, content: bytes) -> None:
         """Written under a name that nobody knows, and renamed, unless the name is taken."""
         with self._draft() as draft:
-            with self._told(f"create {name} in"):
-                with self._client.create(draft) as file:
-                    file.write(content)
+            with self._told(f"create {name} in"), self._client.create(draft) as file:
+                file.write(content)
             self._name(draft, name, content)
 
     def _name(self, draft: str, name: str, content: bytes) -> None:
@@ -169,7 +168,7 @@ class HdfsFolder(Folder):
 def _entry(found: Any, folder: str) -> Entry:  # a FileStatus
     name = found.path.removeprefix(folder).strip("/")
     modified = datetime.fromtimestamp(found.modification_time / 1_000, UTC)
-    return Entry(name, 0, None) if found.isdir else Entry(name, found.length, modified)
+    return Entry(name, found.length, modified, found.isdir)
 
 
 @lru_cache(maxsize=8)

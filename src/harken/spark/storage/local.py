@@ -7,7 +7,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -42,14 +42,18 @@ class LocalFolder(Folder):
         """Linear in what is there."""
         try:
             with os.scandir(self._path) as found:
-                return sorted(_entry(each) for each in found if each.name > after)
+                return sorted(filter(None, (_entry(each) for each in found if each.name > after)))
         except FileNotFoundError:
             return []
 
     def files(self) -> list[Entry]:
         """Linear in what is there."""
-        found = (path for path in self._path.rglob("*") if path.is_file())
-        return [_described(path.relative_to(self._path).as_posix(), path.stat()) for path in sorted(found)]
+        found = []
+        for above, _, names in os.walk(self._path):
+            for path in (Path(above) / name for name in names):
+                with suppress(FileNotFoundError):  # removed meanwhile
+                    found.append(_described(path.relative_to(self._path).as_posix(), path.stat()))
+        return sorted(found)
 
     def read(self, name: str) -> bytes:
         """At once."""
@@ -120,9 +124,12 @@ class LocalFolder(Folder):
             draft.unlink(missing_ok=True)
 
 
-def _entry(found: os.DirEntry[str]) -> Entry:
-    return Entry(found.name, 0, None) if found.is_dir() else _described(found.name, found.stat())
+def _entry(found: os.DirEntry[str]) -> Entry | None:
+    try:
+        return _described(found.name, found.stat(), is_folder=found.is_dir())
+    except FileNotFoundError:
+        return None  # removed meanwhile
 
 
-def _described(name: str, facts: os.stat_result) -> Entry:
-    return Entry(name, facts.st_size, datetime.fromtimestamp(facts.st_mtime, UTC))
+def _described(name: str, facts: os.stat_result, *, is_folder: bool = False) -> Entry:
+    return Entry(name, facts.st_size, datetime.fromtimestamp(facts.st_mtime, UTC), is_folder)

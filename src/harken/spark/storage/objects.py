@@ -63,7 +63,7 @@ class ObjectFolder(Folder):
                 found = (each for batch in batches for each in batch)
                 return sorted(self._entry(each) for each in found if "/" not in self._below(each["path"]))
             listed = obstore.list_with_delimiter(self._store, self._prefix or None)
-            folders = [Entry(self._below(each), 0, None) for each in listed["common_prefixes"]]
+            folders = [Entry(self._below(each), 0, None, True) for each in listed["common_prefixes"]]
             return sorted([*folders, *(self._entry(each) for each in listed["objects"])])
 
     def files(self) -> list[Entry]:
