@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from harken.errors import HarkenError, SinkError
 from harken.spark.sinks import KafkaSink
 from tests.spark import kafka_broker
-from tests.spark.kafka_broker import UnreachableError
+from tests.spark.servers.jars import UnreachableError
 
 SESSION = """
 import json, sys
