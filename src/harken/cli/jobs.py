@@ -168,9 +168,9 @@ def _index(spark: SparkSession, store: Subscriptions, shards: int | Literal["aut
     """The index beside the subscriptions, up to date; built anew if it has another number of shards than asked."""
     from harken.spark import Index, build_index
 
-    if not (store.path / "index" / "versions").exists():
+    if not store.folder.child("index/versions").entries():
         return build_index(spark, store, shards=shards)
-    index = Index(store.path / "index")
+    index = Index(store.folder.child("index"))
     if shards != "auto" and index.state().division.shards != shards:
         return build_index(spark, store, shards=shards)
     index.refresh(spark)

@@ -25,7 +25,7 @@ class KnownIds:
         self._version: int | None = None
 
     def at(self, snapshot: Snapshot, since: Callable[[Snapshot, int], Snapshot | None]) -> Identities:
-        """The ids of a version, told from what changed since the one that was asked for before, if that is known."""
+        """The ids of a version, told from what changed since those that were asked for before, if possible."""
         changed = None if self._version is None else since(snapshot, self._version)
         if changed is None or snapshot.version < (self._version or 0):
             self._ids, self._version = Identities(), None

@@ -189,5 +189,5 @@ def _close_others(parts: Parts) -> None:
     for key in [key for key, (known, _) in _OPEN_SHARDS.items() if key[0] == parts.folder and known != parts]:
         del _OPEN_SHARDS[key]
     needed = {part.folder for layer in parts.layers for part in layer.parts.values()}
-    for key in [key for key in _ENGINES if key[0] == parts.folder and key[1] not in needed]:
-        del _ENGINES[key]
+    for name in [name for folder, name in _ENGINES if folder == parts.folder and name not in needed]:
+        del _ENGINES[parts.folder, name]

@@ -37,10 +37,8 @@ def folder_at(address: str | os.PathLike[str] | Folder, options: Mapping[str, An
             raise StorageError(f"{written!r} names a host, and files are on this one: write file:///folder")
         return LocalFolder(unquote(parts.path) or "/")
     if scheme in objects.SCHEMES:
-        root = f"{scheme}://{parts.netloc}"
-        return objects.ObjectFolder(
-            root, unquote(parts.path), {**session_options(scheme, parts.netloc), **(options or {})}
-        )
+        known = {**session_options(scheme, parts.netloc), **(options or {})}
+        return objects.ObjectFolder(f"{scheme}://{parts.netloc}", unquote(parts.path), known)
     if scheme == "hdfs":
         return hdfs.HdfsFolder(f"hdfs://{parts.netloc}", unquote(parts.path), options or {})
     supported = ", ".join(sorted({"file", "hdfs", *objects.SCHEMES}))

@@ -22,7 +22,7 @@ from harken.errors import StorageError
 from harken.spark.storage.folders import Folder
 
 FOLDER = "HARKEN_CACHE"
-"""The environment variable that says where copies lie. Else it is where Spark has its local files, or temporary."""
+"""The environment variable that says where copies lie; without it, where Spark has its local files."""
 
 BYTES = "HARKEN_CACHE_BYTES"
 """The environment variable that says how much they may take."""

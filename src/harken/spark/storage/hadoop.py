@@ -65,4 +65,4 @@ def _settings_of_session() -> Setting | None:
     if session is None or context is None:
         return None
     hadoop = context.hadoopConfiguration()
-    return lambda name: hadoop.get(name)  # type: ignore[no-any-return]  # what Java has
+    return lambda name: hadoop.get(name)

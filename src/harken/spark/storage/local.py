@@ -67,8 +67,8 @@ class LocalFolder(Folder):
             except OSError as error:
                 if error.errno in _NO_LINKS:
                     raise StorageError(
-                        f"the file system at {self._path} has no hard links, so two who change it at once could not"
-                        " be told from each other",
+                        f"the file system at {self._path} has no hard links, so of two who change it at once"
+                        " neither would be told",
                         suggestion="use another disk, or the address of the store behind this mount",
                     ) from error
                 raise

@@ -28,7 +28,7 @@ PIECE = 8 << 20
 """Bytes that are held at once while a file is copied to this machine."""
 
 Options: TypeAlias = Mapping[str, Any]
-"""What obstore's stores take: `access_key_id`, `endpoint` and the like, and `client_options`; what JSON can hold."""
+"""What obstore's stores take, as far as JSON can hold it: `access_key_id`, `endpoint`, `client_options`."""
 
 
 class ObjectFolder(Folder):
