@@ -337,6 +337,14 @@ class SinkError(HarkenError, ValueError):
     """Matches that a sink cannot take, or a place that it cannot write to."""
 
 
+class StreamError(HarkenError, RuntimeError):
+    """A stream that cannot go on as it is: its checkpoint is not what it was, or a batch is not to be repeated."""
+
+
+class WorkerPythonError(HarkenError, RuntimeError):
+    """Spark's workers run a Python that cannot do what this process can: the message says which, and what to set."""
+
+
 class OutputExistsError(HarkenError, FileExistsError):
     """Something is already where output was to go; it was left as it is."""
 

@@ -9,7 +9,7 @@ from harken.spark.index import Index, build_index
 from harken.spark.lasting import EventValidity
 from harken.spark.matching import MatchedEvents, Plan, match, plan
 from harken.spark.session import local_session
-from harken.spark.sinks import DatabaseSink, KafkaSink, Sink, TableSink, write_table
+from harken.spark.sinks import DatabaseSink, KafkaSink, Query, Sink, TableSink, write_table
 from harken.spark.statistics import EventStatistics, event_statistics
 from harken.spark.stream import match_stream
 from harken.spark.subscriptions import Change, Subscriptions
@@ -25,6 +25,7 @@ __all__ = [
     "KafkaSink",
     "MatchedEvents",
     "Plan",
+    "Query",
     "Sink",
     "Subscriptions",
     "TableSink",

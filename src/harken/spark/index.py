@@ -129,7 +129,7 @@ class Index:
     def changes(self, spark: SparkSession, state: IndexState, since: int) -> IndexState | None:
         """Of a version of the index, only the subscriptions that came or changed after an earlier version.
 
-        None if there are none. What is built for it goes with the next `vacuum`.
+        None if there are none. What is built for it no version names: `discard` it.
         """
         if since >= state.covers:
             return None
@@ -144,6 +144,10 @@ class Index:
         top = state.layers[-1]
         layer = top if top.since == since else self._layer(spark, state, snapshot, since, size)
         return replace(state, layers=(layer,)) if layer.parts else None
+
+    def discard(self, changes: IndexState, state: IndexState) -> None:
+        """Remove what was built for changes and is not part of the version they were asked for."""
+        self._remove(_names(changes.layers) - _names(state.layers))
 
     def compact(self, spark: SparkSession) -> IndexState:
         """Build everything anew, in one layer, divided as before."""

@@ -48,11 +48,18 @@ class VersionLog:
 
     def read(self, version: int) -> Document:
         """What a version says; UnknownVersionError if there is none of this number."""
+        document = self.find(version)
+        if document is None:
+            raise UnknownVersionError(str(self.folder), version, self.latest())
+        return document
+
+    def find(self, version: int) -> Document | None:
+        """What a version says, if there is one of this number. Lists nothing."""
         where = f"{self.folder}/{_name(version)}"
         try:
             document = json.loads(self.folder.read(_name(version)))
         except FileNotFoundError:
-            raise UnknownVersionError(str(self.folder), version, self.latest()) from None
+            return None
         except ValueError as error:
             raise IndexFormatError(f"{where} is damaged: {error}") from error
         if not isinstance(document, dict):
@@ -65,6 +72,10 @@ class VersionLog:
             self.folder.create(_name(version), json.dumps(document, indent=1).encode())
         except FileExistsError:
             raise ConcurrentChangeError(str(self.folder), version) from None
+
+    def amend(self, version: int, document: Document) -> None:
+        """Write a version in the place of what it was: only where nobody relies on that any more."""
+        self.folder.replace(_name(version), json.dumps(document, indent=1).encode())
 
     def forget(self, versions: Iterable[int]) -> None:
         """Remove versions, as far as they are there."""

@@ -6,7 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
+
+from harken.errors import StorageError
 
 
 class Entry(NamedTuple):
@@ -45,6 +48,20 @@ class Folder(ABC):
     def child(self, name: str) -> Folder:
         """The folder of a name in it; names may have several parts, divided by slashes."""
 
+    @property
+    @abstractmethod
+    def above(self) -> tuple[Folder, str]:
+        """The folder that it is in, and its name there."""
+
+    @property
+    def renames(self) -> bool:
+        """Whether a folder can be given another name, in one step."""
+        return False
+
+    def rename(self, name: str, target: str) -> None:
+        """Give a folder in it another name, in one step, unless that is taken; only where `renames`."""
+        raise StorageError(f"{self.address} cannot rename")
+
     @abstractmethod
     def entries(self, after: str = "") -> list[Entry]:
         """What is in it, by name, from beyond a name on; nothing if it is not there."""
@@ -80,6 +97,12 @@ class Folder(ABC):
     def exists(self, name: str) -> bool:
         """Whether there is a file of this name."""
         return any(each.name == name for each in self.entries() if not each.is_folder)
+
+    def copy(self, name: str, target: str) -> None:
+        """Have the contents of a file under another name as well, which is there whole or not at all."""
+        with TemporaryDirectory(prefix="harken-") as here:
+            self.download(name, Path(here) / "copy")
+            self.upload(target, Path(here) / "copy")
 
     def upload_folder(self, name: str, source: Path, last: str) -> None:
         """Put a folder of this machine here with all below it; the file `last` comes after all others."""

@@ -47,6 +47,23 @@ class HdfsFolder(Folder):
         """A folder below it."""
         return HdfsFolder(self._root, posixpath.join(self._folder, name), self._options)
 
+    @property
+    def above(self) -> tuple[HdfsFolder, str]:
+        """By its path."""
+        head, name = posixpath.split(self._folder)
+        return HdfsFolder(self._root, head, self._options), name
+
+    @property
+    def renames(self) -> bool:
+        """The name node can."""
+        return True
+
+    def rename(self, name: str, target: str) -> None:
+        """One request."""
+        with self._told(f"rename {name} in"):
+            self._client.mkdirs(posixpath.dirname(self._at(target)), create_parent=True)
+            self._client.rename(self._at(name), self._at(target), overwrite=False)
+
     def entries(self, after: str = "") -> list[Entry]:
         """Linear in what is there."""
         with self._told("list"):

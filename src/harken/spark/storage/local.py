@@ -38,6 +38,27 @@ class LocalFolder(Folder):
         """A folder below it."""
         return LocalFolder(self._path / name)
 
+    @property
+    def above(self) -> tuple[LocalFolder, str]:
+        """By its path."""
+        return LocalFolder(self._path.parent), self._path.name
+
+    @property
+    def renames(self) -> bool:
+        """File systems can."""
+        return True
+
+    def rename(self, name: str, target: str) -> None:
+        """One call. A folder of this name that is empty is taken for none."""
+        (self._path / target).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            (self._path / name).rename(self._path / target)
+        except OSError as error:
+            if os.path.lexists(self._path / target):
+                raise FileExistsError(str(self._path / target)) from error
+            raise
+        sync((self._path / target).parent)
+
     def entries(self, after: str = "") -> list[Entry]:
         """Linear in what is there."""
         try:

@@ -53,6 +53,12 @@ class ObjectFolder(Folder):
         """Objects whose names go on with this one."""
         return ObjectFolder(self._root, self._key(name), self._options)
 
+    @property
+    def above(self) -> tuple[ObjectFolder, str]:
+        """By its name."""
+        head, _, name = self._prefix.rpartition("/")
+        return ObjectFolder(self._root, head, self._options), name
+
     def entries(self, after: str = "") -> list[Entry]:
         """One request for every thousand that are there, or that come after a name."""
         import obstore
@@ -117,6 +123,13 @@ class ObjectFolder(Folder):
 
         with self._told(f"write {name} in"):
             obstore.put(self._store, self._key(name), source)
+
+    def copy(self, name: str, target: str) -> None:
+        """One request, which moves nothing to this machine."""
+        import obstore
+
+        with self._told(f"copy {name} in"):
+            obstore.copy(self._store, self._key(name), self._key(target))
 
     def download(self, name: str, target: Path) -> None:
         """Piece by piece."""
