@@ -153,7 +153,10 @@ class ValueTypeError(ExpressionError, TypeError):
 
 
 class EventError(HarkenError, ValueError):
-    """An event that cannot be matched: `attribute` and, in a batch, `row` say where, `value` what stands there."""
+    """An event that cannot be matched: `attribute` and, in a batch, `row` say where, `value` what stands there.
+
+    `event` is what the event is called, where that is known.
+    """
 
     def __init__(
         self,
@@ -162,12 +165,14 @@ class EventError(HarkenError, ValueError):
         attribute: str | None = None,
         row: int | None = None,
         value: str | None = None,
+        event: str | None = None,
         suggestion: str | None = None,
     ) -> None:
         super().__init__(message, suggestion=suggestion)
         self.attribute = attribute
         self.row = row
         self.value = value
+        self.event = event
 
     @property
     def reason(self) -> str:
@@ -175,7 +180,8 @@ class EventError(HarkenError, ValueError):
         return " ".join(super().__str__().split())
 
     def __str__(self) -> str:
-        where = f"event {self.row}: " if self.row is not None else ""
+        called = self.row if self.event is None else self.event
+        where = f"event {called}: " if called is not None else ""
         return where + super().__str__()
 
 

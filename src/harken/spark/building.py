@@ -20,6 +20,7 @@ from harken.spark.sharding import Division
 from harken.spark.snapshots import Snapshot
 from harken.spark.storage import Folder
 from harken.spark.subscriptions import Subscriptions
+from harken.spark.workers import check_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,6 +70,7 @@ def build_here(blueprint: Blueprint) -> dict[int, Part]:
 
 def build_by_tasks(spark: SparkSession, blueprint: Blueprint) -> dict[int, Part]:
     """Build all parts, each by a task."""
+    check_workers(spark)
     shards = blueprint.division.shards
     wanted = spark.range(0, shards, 1, shards)
     built = wanted.mapInArrow(partial(_task, blueprint), "shard int, folder string, rows bigint, bytes bigint")

@@ -75,6 +75,7 @@ def compile_subscriptions(
     row becomes a reject and disturbs no other.
     """
     chosen = subscription_columns(subscriptions)
+    check_workers(subscriptions.sparkSession)
     whole = chosen.schema["id"].dataType.simpleString() != "string"
     reject = "struct<id:string,expression:string,reason:string,line:int,column:int>"
     task = partial(_outcomes, Rules(schema, limits), whole)

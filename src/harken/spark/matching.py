@@ -29,6 +29,7 @@ from harken.spark.session import BATCH_BYTES, NO_LIMIT
 from harken.spark.sizing import MEMORY_SHARE, executor_memory
 from harken.spark.subscriptions import Subscriptions
 from harken.spark.tasks import How, Request, match_events, match_packets, reject_events, route_events
+from harken.spark.workers import check_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -150,6 +151,9 @@ def plan(
 ) -> Plan:
     """How `match` would go about it. Takes the same arguments."""
     check_words(how, on_error)
+    if events.isStreaming:
+        raise EventError("the events are a stream, which never ends", suggestion="match_stream is for streams")
+    check_workers(events.sparkSession)
     index, state = index_of(events.sparkSession, subscriptions)
     collect = on_error == "collect"
     return plan_for(
@@ -185,7 +189,8 @@ def plan_for(
     copies = _copies(events.sparkSession, state) if chosen == "grid" else ()
     scattered = how == "grouped" and len(copies) > 1
     numbered = event_id is None or scattered
-    request = Request(parts, transport, moment_of(at), how, numbered, copies, schema, collect)
+    named = event_id is not None
+    request = Request(parts, transport, moment_of(at), how, numbered, copies, schema, collect, named)
     answer = _answer_schema(selected, transport, state, request)
     if chosen == "local":
         frame = selected.mapInArrow(partial(match_events, request), answer)

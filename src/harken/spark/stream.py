@@ -25,6 +25,7 @@ from harken.spark.sinks import Query, Sink, TableSink
 from harken.spark.storage import Folder
 from harken.spark.subscriptions import Subscriptions
 from harken.spark.tasks import How
+from harken.spark.workers import check_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -76,6 +77,7 @@ def match_stream(
         if event_id is None:
             raise EventError("events that are kept need an id to be known again", suggestion="pass event_id")
         validity.check(events)
+    check_workers(events.sparkSession)
     place = Checkpoint(checkpoint, storage_options)
     told = place.folder.child("rejects") if rejects is None else rejects
     matcher = BatchMatcher(

@@ -19,6 +19,7 @@ from harken.spark.profile import Profile
 from harken.spark.segments import Kind, Segment, SegmentWriter
 from harken.spark.storage import Folder
 from harken.spark.versions import Document
+from harken.spark.workers import check_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -98,6 +99,7 @@ def write_source(source: SubscriptionSource, kind: Kind, rules: Rules, place: Pl
 
 def write_frame(subscriptions: DataFrame, kind: Kind, rules: Rules, place: Place) -> Written:
     """Compile a DataFrame by tasks, each partition into files of its own."""
+    check_workers(subscriptions.sparkSession)
     task = partial(_task, kind, rules, place)
     reports = subscription_columns(subscriptions).mapInArrow(task, "report string").collect()
     return Written.of(json.loads(row[0]) for row in reports)
