@@ -348,7 +348,7 @@ class StreamError(HarkenError, RuntimeError):
 
 
 class WorkerPythonError(HarkenError, RuntimeError):
-    """Spark's workers run a Python that cannot do what this process can: the message says which, and what to set."""
+    """Spark's workers run a Python that cannot do what this one can: the message says which, and what to set."""
 
 
 class OutputExistsError(HarkenError, FileExistsError):

@@ -65,13 +65,20 @@ def test_a_python_without_harken_is_named_before_the_first_job(bare_python: Path
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     command = [sys.executable, "-c", SESSION, str(bare_python), str(scratch)]
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=300, env=dict(os.environ), check=False)
+    finished = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, env=dict(os.environ), check=False
+    )
     assert finished.returncode == 0, finished.stderr
     said = [line for line in finished.stdout.splitlines() if line.startswith("refused:")]
     assert len(said) == 4, finished.stdout + finished.stderr
     for line in said:
-        assert re.match(r"refused: Spark's workers run \S+ \(Python [\d.]+\), which has no Harken: .*No module", line)
-        assert f"set PYSPARK_PYTHON to a Python that has Harken, on every machine; here that is {sys.executable}" in line
+        assert re.match(
+            r"refused: Spark's workers run \S+ \(Python [\d.]+\), which has no Harken: .*No module", line
+        )
+        assert (
+            f"set PYSPARK_PYTHON to a Python that has Harken, on every machine; here that is {sys.executable}"
+            in line
+        )
 
 
 def test_a_session_is_asked_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,12 @@
 """The checkpoint of a stream: one address, under which Spark keeps its half and Harken its own.
 
-    checkpoint/
-      spark/                    Spark's: which events make up which batch, and which batches are done
-      harken/query.json         whose ledger this is
-      harken/ledger/….json      which version of the subscriptions matched which batch
-      harken/skipped/….json     batches that were given up, and why
-      harken/events/            events that still hold
-      rejects/                  events that could not be matched, unless they go elsewhere
+checkpoint/
+  spark/                    Spark's: which events make up which batch, and which batches are done
+  harken/query.json         whose ledger this is
+  harken/ledger/….json      which version of the subscriptions matched which batch
+  harken/skipped/….json     batches that were given up, and why
+  harken/events/            events that still hold
+  rejects/                  events that could not be matched, unless they go elsewhere
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from harken.model.limits import DEFAULT_LIMITS, Limits
 from harken.model.schema import Schema
 from harken.normal.compiled import PREDICATE, compiled_schema, conform, is_compiled
 from harken.normal.validation import compiled_faults
+from harken.spark.workers import check_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

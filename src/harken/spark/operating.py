@@ -120,7 +120,9 @@ def repin_batch(
     subscriptions.snapshot(chosen)
     before = place.ledger.entry(batch - 1)
     if before is not None and chosen < before.version:
-        raise StreamError(f"batch {batch - 1} was matched with version {before.version}, which is later than {chosen}")
+        raise StreamError(
+            f"batch {batch - 1} was matched with version {before.version}, which is later than {chosen}"
+        )
     return place.ledger.repin(batch, chosen)
 
 

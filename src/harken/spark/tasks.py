@@ -56,7 +56,9 @@ class Request:
                 continue
             if not self.collect:
                 row = min(faults)
-                raise self._told(faults[row], events, self._id(table, row if rows is None else int(rows[row]), first))
+                raise self._told(
+                    faults[row], events, self._id(table, row if rows is None else int(rows[row]), first)
+                )
             kept = np.delete(np.arange(events.num_rows), list(faults))
             yield kept if rows is None else rows[kept], events.take(pa.array(kept))
 

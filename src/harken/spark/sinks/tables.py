@@ -183,7 +183,9 @@ def write_table(
     above, name = folder.above
     if _is_taken(above, name):
         raise OutputExistsError(str(folder))
-    missing = [] if above.path is None else [each for each in (above.path, *above.path.parents) if not each.exists()]
+    missing = (
+        [] if above.path is None else [each for each in (above.path, *above.path.parents) if not each.exists()]
+    )
     staging = f".{name}-{uuid.uuid4().hex}"
     try:
         _write(matches, above, staging, known)
