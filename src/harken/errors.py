@@ -153,7 +153,10 @@ class ValueTypeError(ExpressionError, TypeError):
 
 
 class EventError(HarkenError, ValueError):
-    """An event that cannot be matched: `attribute` and, in a batch, `row` say where, `value` what stands there."""
+    """An event that cannot be matched: `attribute` and, in a batch, `row` say where, `value` what stands there.
+
+    `event` is what the event is called, where that is known.
+    """
 
     def __init__(
         self,
@@ -162,12 +165,14 @@ class EventError(HarkenError, ValueError):
         attribute: str | None = None,
         row: int | None = None,
         value: str | None = None,
+        event: str | None = None,
         suggestion: str | None = None,
     ) -> None:
         super().__init__(message, suggestion=suggestion)
         self.attribute = attribute
         self.row = row
         self.value = value
+        self.event = event
 
     @property
     def reason(self) -> str:
@@ -175,7 +180,8 @@ class EventError(HarkenError, ValueError):
         return " ".join(super().__str__().split())
 
     def __str__(self) -> str:
-        where = f"event {self.row}: " if self.row is not None else ""
+        called = self.row if self.event is None else self.event
+        where = f"event {called}: " if called is not None else ""
         return where + super().__str__()
 
 
@@ -325,12 +331,24 @@ class UnknownVersionError(HarkenError, LookupError):
         self.latest = latest
 
 
+class StorageError(HarkenError, OSError):
+    """A store cannot be reached, is not supported, or does not do what it should."""
+
+
 class JavaError(HarkenError, RuntimeError):
     """Spark cannot run: there is no Java, or it is too old."""
 
 
 class SinkError(HarkenError, ValueError):
     """Matches that a sink cannot take, or a place that it cannot write to."""
+
+
+class StreamError(HarkenError, RuntimeError):
+    """A stream that cannot go on as it is: its checkpoint is not what it was, or a batch is not to be repeated."""
+
+
+class WorkerPythonError(HarkenError, RuntimeError):
+    """Spark's workers run a Python that cannot do what this one can: the message says which, and what to set."""
 
 
 class OutputExistsError(HarkenError, FileExistsError):

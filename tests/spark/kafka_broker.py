@@ -1,45 +1,28 @@
-"""A real Kafka broker on this machine, and Spark's connector to it, for tests.
-
-Both come from Maven Central, through the Ivy that Spark ships, into the user's cache, and are then there offline.
-"""
+"""A real Kafka broker on this machine, and Spark's connector to it, for tests."""
 
 from __future__ import annotations
 
 import base64
-import hashlib
-import os
-import re
-import shutil
 import socket
 import subprocess
-import tempfile
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import pyspark
+from tests.spark.servers.jars import Module, fetched, java
 
-from harken.spark.java import java_home
+BROKER = (Module("org.apache.kafka", "kafka_2.13", "3.9.2"), Module("org.slf4j", "slf4j-simple", "1.7.36"))
 
 # The connector is the newest that is found there. Its token provider, of which little is asked without Kerberos,
 # is found there of an earlier version only; so what the connector needs is named one by one.
-MODULES = """\
-<ivy-module version="2.0">
-  <info organisation="harken" module="kafka-tests"/>
-  <configurations><conf name="broker"/><conf name="connector"/></configurations>
-  <dependencies>
-    <dependency org="org.apache.kafka" name="kafka_2.13" rev="3.9.2" conf="broker->master,runtime"/>
-    <dependency org="org.slf4j" name="slf4j-simple" rev="1.7.36" conf="broker->master,runtime"/>
-    <dependency org="org.apache.spark" name="spark-sql-kafka-0-10_2.13" rev="4.2.0" conf="connector->master"/>
-    <dependency org="org.apache.spark" name="spark-token-provider-kafka-0-10_2.13" rev="4.1.0-preview1"
-                conf="connector->master"/>
-    <dependency org="org.apache.kafka" name="kafka-clients" rev="3.9.2" conf="connector->master"/>
-    <dependency org="org.apache.commons" name="commons-pool2" rev="2.13.1" conf="connector->master"/>
-  </dependencies>
-</ivy-module>
-"""
+CONNECTOR = (
+    Module("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0", alone=True),
+    Module("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.1.0-preview1", alone=True),
+    Module("org.apache.kafka", "kafka-clients", "3.9.2", alone=True),
+    Module("org.apache.commons", "commons-pool2", "2.13.1", alone=True),
+)
 
 SETTINGS = """\
 process.roles=broker,controller
@@ -56,47 +39,13 @@ transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 """
 
-_UNREACHABLE = re.compile(
-    r"Host \S+ not found|java\.net\.(?:ConnectException|NoRouteToHostException|UnknownHostException)[^\n)]*"
-)
-
-
-class UnreachableError(Exception):
-    """Maven Central cannot be reached at all."""
-
 
 def jars(java_options: tuple[str, ...] = ()) -> Path:
     """A folder with the jars of the broker, in `broker`, and of the connector, in `connector`.
 
-    Fetches them the first time (55 MB). UnreachableError if there is no way to the network; AssertionError if
-    anything else goes wrong.
+    Fetches them the first time (55 MB), and raises as `fetched` does.
     """
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    final = cache / "harken" / f"kafka-{hashlib.sha256(MODULES.encode()).hexdigest()[:16]}"
-    if final.exists():
-        return final
-    final.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=final.parent, prefix=".kafka-") as folder:
-        _fetch(Path(folder), java_options)
-        # Another process may have been first.
-        with suppress(OSError):
-            (Path(folder) / "jars").rename(final)
-    return final
-
-
-def _fetch(folder: Path, java_options: tuple[str, ...]) -> None:
-    """Have Ivy put the jars into `folder/jars`."""
-    (folder / "ivy.xml").write_text(MODULES, encoding="utf-8")
-    (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
-    pattern = f"{folder}/jars/[conf]/[organisation].[artifact]-[revision](-[classifier]).[ext]"
-    options = (f"-Divy.default.ivy.user.dir={folder}/ivy", *java_options)
-    command = [_java(), *options, "-jar", str(ivy), "-ivy", str(folder / "ivy.xml"), "-retrieve", pattern]
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
-    said = finished.stdout + finished.stderr
-    unreachable = _UNREACHABLE.search(said)
-    if finished.returncode and unreachable and "[SUCCESSFUL ]" not in said:
-        raise UnreachableError(unreachable[0])
-    assert finished.returncode == 0, said
+    return fetched("kafka", {"broker": BROKER, "connector": CONNECTOR}, java_options=java_options)
 
 
 @contextmanager
@@ -135,11 +84,7 @@ def _wait(process: subprocess.Popen[bytes], port: int, log: Path, patience: floa
 
 def _kafka(*arguments: str) -> list[str]:
     quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-    return [_java(), "-Xmx256m", "-XX:+UseSerialGC", quiet, "-cp", f"{jars()}/broker/*", *arguments]
-
-
-def _java() -> str:
-    return shutil.which("java", path=java_home() / "bin") or "java"
+    return [java(), "-Xmx256m", "-XX:+UseSerialGC", quiet, "-cp", f"{jars()}/broker/*", *arguments]
 
 
 def _free_ports() -> tuple[int, int]:

@@ -21,7 +21,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from harken.spark import DatabaseSink, EventValidity, Subscriptions, TableSink, local_session, match_stream
+from harken.spark import DatabaseSink, EventValidity, Query, Subscriptions, TableSink, local_session, match_stream
 from harken.spark.lasting import LastingEvents
 from harken.spark.ledger import Ledger
 
@@ -117,9 +117,9 @@ class Changing:
         self._database = DatabaseSink(f"sqlite:///{layout.database}")
         self._subscriptions = Subscriptions(layout.subscriptions)
 
-    def write(self, batch: int, matches: DataFrame) -> None:
-        self._table.write(batch, matches)
-        self._database.write(batch, matches)
+    def write(self, batch: int, matches: DataFrame, query: Query) -> None:
+        self._table.write(batch, matches, query)
+        self._database.write(batch, matches, query)
         while self._subscriptions.version < 1 + min(batch + 1, BATCHES - 1) // 2:
             self._change(self._subscriptions.version)
         release(self._layout, batch + 1)

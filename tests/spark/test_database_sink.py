@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import NullPool, text
 
 from harken.errors import DatabaseError, HarkenError, MissingExtraError, SinkError
-from harken.spark.sinks import DatabaseSink
+from harken.spark.sinks import DatabaseSink, Query
 
 PASSWORD = "correct-horse-battery"
 
@@ -53,7 +53,7 @@ def table(url: str) -> Iterator[str]:
     """A name for a table that is there during one test."""
     name = f"matches_{uuid.uuid4().hex[:8]}"
     yield name
-    for each in (name, f"{name}_batches"):
+    for each in (name, f"{name}_batches", f"{name}_query"):
         run(url, f"drop table if exists {each}")
 
 
@@ -195,6 +195,31 @@ def test_a_stream_that_dies_between_the_sink_and_its_checkpoint_delivers_once(
     assert contents(url, table) == [(1, 10, 0), (2, 20, 1)]
 
 
+# Whose batches these are
+
+
+def test_a_table_belongs_to_the_query_that_writes_first(
+    spark: SparkSession, sink: DatabaseSink, url: str, table: str
+) -> None:
+    assert not sink.has(0)
+    sink.write(0, pairs(spark, (1, 10)), Query("mine", "/my/checkpoint"))
+    sink.write(1, pairs(spark, (2, 10)), Query("mine", "/moved/checkpoint"))
+    for batch in (0, 2):
+        with pytest.raises(SinkError, match=f"table {table} of .*another query, mine, of the checkpoint /my/"):
+            sink.write(batch, failing(spark), Query("theirs", "/their/checkpoint"))
+    assert contents(url, table) == [(1, 10, 0), (2, 10, 1)]
+    assert (sink.has(1), sink.has(2)) == (True, False)
+
+
+def test_a_table_that_nobody_owns_is_taken_over(
+    spark: SparkSession, sink: DatabaseSink, url: str, table: str
+) -> None:
+    sink.write(0, pairs(spark, (1, 10)))
+    run(url, f"drop table {table}_query")  # as an earlier release has left it
+    sink.write(1, pairs(spark, (2, 10)), Query("mine", "/my/checkpoint"))
+    assert run(url, f"select id, checkpoint from {table}_query") == [("mine", "/my/checkpoint")]
+
+
 # Types
 
 
@@ -300,7 +325,7 @@ def test_a_connection_lost_in_the_middle_leaves_nothing(spark: SparkSession, ser
         assert "terminating connection" in str(caught.value)
         assert (contents(server, table), noted(server, table)) == ([], [(0, 0)])
     finally:
-        run(server, f"drop table {table}, {table}_batches")
+        run(server, f"drop table {table}, {table}_batches, {table}_query")
         run(server, f"drop function {table}_cut")
 
 

@@ -23,13 +23,13 @@ from pyspark.sql import SparkSession
 from harken.errors import HarkenError, SinkError
 from harken.spark.sinks import KafkaSink
 from tests.spark import kafka_broker
-from tests.spark.kafka_broker import UnreachableError
+from tests.spark.servers.jars import UnreachableError
 
 SESSION = """
 import json, sys
 from pathlib import Path
 from harken.spark.session import local_session
-from harken.spark.sinks import KafkaSink
+from harken.spark.sinks import KafkaSink, Query
 
 servers, jars, scratch = sys.argv[1:]
 settings = {
@@ -45,7 +45,7 @@ rows = "(1L, 'a', 1.5d), (1L, 'b', null), (2L, 'a', 2.5d)"
 first = spark.sql(f"select * from values {rows} t(event, subscription, price)")
 second = spark.sql("select 3L event, 'Ω' subscription, 3.5d price")
 pairs.write(0, first)
-pairs.write(1, second)
+pairs.write(1, second, Query("mine", "checkpoint"))
 pairs.write(0, first)
 pairs.write(2, first.where("false"))
 
@@ -104,7 +104,7 @@ def test_every_match_is_a_message_and_a_batch_that_comes_again_is_told_by_its_nu
 def test_the_message_is_the_whole_row_nulls_too(topics: dict[str, list[dict[str, Any]]]) -> None:
     values = {record["value"] for record in topics["pairs"]}
     assert '{"batch":0,"event":1,"subscription":"b","price":null}' in values
-    assert '{"batch":1,"event":3,"subscription":"Ω","price":3.5}' in values
+    assert '{"batch":1,"query":"mine","event":3,"subscription":"Ω","price":3.5}' in values
 
 
 @pytest.mark.kafka

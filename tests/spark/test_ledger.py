@@ -11,6 +11,7 @@ import pytest
 from harken.errors import ConcurrentChangeError
 from harken.spark import ledger as room
 from harken.spark.ledger import Entry, Ledger
+from harken.spark.storage.local import LocalFolder
 from harken.spark.versions import VersionLog
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -134,3 +135,12 @@ def test_many_who_decide_at_once_agree(tmp_path: Path) -> None:
     assert list(found.values()) == [agreed] * deciders
     assert [entry.before for entry in agreed[1:]] == [entry.version for entry in agreed[:-1]]
     assert not list((tmp_path / "ledger").glob(".*"))
+
+
+def test_entries_that_nobody_can_ask_for_go_one_by_one(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing is listed for it: a batch costs the same however many came before."""
+    monkeypatch.setattr(LocalFolder, "entries", None)
+    for batch in range(room.KEPT + 50):
+        ledger.decide(batch, batch)
+    monkeypatch.undo()
+    assert [entry.batch for entry in ledger.entries()] == list(range(50, room.KEPT + 50))

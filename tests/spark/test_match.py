@@ -264,9 +264,19 @@ def test_events_at_fault_are_collected_and_all_others_matched(
     assert sorted(row.event for row in grouped.rejects.collect()) == [1, 2, 3, 4, 5]
 
 
+def test_a_stream_is_refused_with_the_word_for_streams(spark: SparkSession, declaring: Index) -> None:
+    stream = spark.readStream.format("rate").load()
+    with pytest.raises(EventError, match=r"the events are a stream.*; match_stream is for streams"):
+        match(stream, declaring)
+
+
 def test_an_event_at_fault_fails_the_job_otherwise(spark: SparkSession, declaring: Index) -> None:
     with pytest.raises(PySparkException, match="EventError: event 0: attribute 'price' is declared float"):
         match(spark.sql(FAULTY).drop("tags").where("id = 2"), declaring).collect()
+    for strategy, how in (("local", "pairs"), ("grid", "pairs"), ("grid", "grouped")):
+        faulty = spark.sql(FAULTY).drop("tags").where("id = 2")
+        with pytest.raises(PySparkException, match="EventError: event 2: attribute 'price' is declared float"):
+            match(faulty, declaring, event_id="id", strategy=strategy, how=how).collect()  # type: ignore[call-overload]
     with pytest.raises(SchemaError, match="'tags' is declared int, found array<int>"):
         match(spark.sql(FAULTY), declaring)
     with pytest.raises(ValueError, match="on_error is one of"):

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
+import sqlite3
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -21,17 +25,28 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from harken import Engine
-from harken.errors import ConcurrentChangeError, EventError
+from harken.errors import ConcurrentChangeError, EventError, StorageError, StreamError, UnknownVersionError
 from harken.model.evaluation import truth
 from harken.model.expressions import Expression
 from harken.model.values import Type
-from harken.spark import EventValidity, Sink, Subscriptions, TableSink, match_stream
+from harken.spark import (
+    DatabaseSink,
+    EventValidity,
+    Query,
+    Sink,
+    Subscriptions,
+    TableSink,
+    match_stream,
+    repin_batch,
+    skip_batch,
+    stream_status,
+)
 from harken.spark import index as index_room
 from harken.spark import ledger as ledger_room
-from harken.spark import stream as stream_room
 from harken.spark.index import Index, build_index
 from harken.spark.lasting import LastingEvents
 from harken.spark.ledger import Ledger
+from harken.spark.versions import VersionLog
 from tests.contract.checks import arrow_events
 from tests.strategies import TYPED, Generator
 
@@ -133,8 +148,8 @@ class After:
     sink: Sink
     deeds: Mapping[int, Callable[[], object]]
 
-    def write(self, batch: int, matches: DataFrame) -> None:
-        self.sink.write(batch, matches)
+    def write(self, batch: int, matches: DataFrame, query: Query) -> None:
+        self.sink.write(batch, matches, query)
         if batch in self.deeds:
             self.deeds[batch]()
 
@@ -148,11 +163,11 @@ class FailsOnce:
     late: bool
     failed: bool = field(default=False)
 
-    def write(self, batch: int, matches: DataFrame) -> None:
+    def write(self, batch: int, matches: DataFrame, query: Query) -> None:
         failing = batch == self.batch and not self.failed
         if failing and not self.late:
             self._fail()
-        self.sink.write(batch, matches)
+        self.sink.write(batch, matches, query)
         if failing:
             self._fail()
 
@@ -214,6 +229,17 @@ def test_matches_can_be_grouped_and_carry_columns(scene: Scene) -> None:
     assert found == [(11, [1], 2), (12, [1, 2], 3)]
 
 
+def test_events_without_an_id_are_never_taken_for_each_other(scene: Scene, tmp_path: Path) -> None:
+    """A database knows a pair by its names, and numbers begin anew with every batch."""
+    scene.subscriptions.append([(n, "x > 0") for n in range(5)])
+    for _ in range(3):
+        scene.arrive((0, 1))
+    scene.run(sink=DatabaseSink(f"sqlite:///{tmp_path}/matches.db"), event_id=None)
+    with closing(sqlite3.connect(tmp_path / "matches.db")) as connection:
+        rows = connection.execute("select event, batch from notifications").fetchall()
+    assert Counter(rows) == {("0-0", 0): 5, ("1-0", 1): 5, ("2-0", 2): 5}
+
+
 def test_events_without_an_id_are_told_apart_within_a_batch(scene: Scene) -> None:
     scene.subscriptions.append([("a", "x > 0"), ("b", "x > 1")])
     scene.arrive((0, 1), (0, 2), (0, 2))
@@ -254,7 +280,7 @@ def test_what_is_no_stream_is_refused(scene: Scene) -> None:
 
 
 def test_an_unknown_way_to_answer_is_refused(scene: Scene) -> None:
-    with pytest.raises(ValueError, match="how is one of 'pairs', 'grouped', found 'groups'; did you mean 'grouped'"):
+    with pytest.raises(ValueError, match="how is one of 'pairs', 'grouped', found 'groups'; did you mean"):
         scene.start(how="groups")
 
 
@@ -386,27 +412,81 @@ def test_of_two_streams_that_begin_at_once_one_builds_the_index(
     assert scene.matches() == {0: [(1, "a")]}
 
 
-def test_parts_of_the_index_that_nobody_needs_are_removed(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    batches = 7
-    monkeypatch.setattr(stream_room, "TIDY_EVERY", batches)
+def test_what_is_built_for_one_batch_is_gone_after_it(scene: Scene) -> None:
+    """Changes that meet earlier events are built apart where the index has merged them with others."""
+    validity = EventValidity(lasts=HOUR)
     scene.subscriptions.append([(n, "x = 1") for n in range(3)])
-    for batch in range(batches):
+    for batch in range(4):
         scene.arrive((batch, 1))
 
     def change(batch: int) -> None:
-        scene.subscriptions.upsert([(batch % 3, f"x = 1 and id <> {batch}")])
+        scene.subscriptions.upsert([(batch % 3, f"x = 1 and id <> {batch + 90}")])
 
-    scene.run(sink=After(scene.table, {batch: partial(change, batch) for batch in range(batches)}))
-    assert {batch: len(pairs) for batch, pairs in scene.matches().items()} == dict.fromkeys(range(batches), 3)
-    index = scene.subscriptions.path / "index"
-    assert len(list((index / "versions").glob("*.json"))) == 5
-    named = {
-        part.folder
-        for version in range(3, 8)
-        for layer in Index(index).state(version).layers
-        for part in layer.parts.values()
-    }
-    assert {path.name for path in (index / "parts").iterdir()} == named
+    scene.run(sink=After(scene.table, {batch: partial(change, batch) for batch in range(3)}), validity=validity)
+    assert len(scene.matches()[3]) == 3 + 3
+    index = Index(scene.subscriptions.folder.child("index"))
+    versions = [index.state(number) for number in VersionLog(index.folder.child("versions")).numbers()]
+    named = {part.folder for state in versions for layer in state.layers for part in layer.parts.values()}
+    assert {each.name for each in index.folder.child("parts").entries()} == named
+
+
+def test_a_stream_says_which_version_it_is_at(scene: Scene) -> None:
+    """So that this version is kept, for as long as its batch may be repeated."""
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((1, 1))
+    scene.arrive((2, 1))
+    scene.run(sink=After(scene.table, {0: lambda: scene.subscriptions.append([("b", "x = 1")])}))
+    (reader,) = scene.subscriptions.readers()
+    assert (reader.version, reader.before, reader.follows) == (2, 1, False)
+    assert reader.checkpoint == str(scene.checkpoint)
+    assert reader.query == json.loads((scene.checkpoint / "spark" / "metadata").read_text())["id"]
+
+
+# Whose batches these are
+
+
+def test_a_new_checkpoint_with_an_old_output_is_refused(scene: Scene, tmp_path: Path) -> None:
+    """Its batches would be taken for repetitions."""
+    database = DatabaseSink(f"sqlite:///{tmp_path}/matches.db")
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((1, 1))
+    scene.run()
+    old = scene.checkpoint
+    scene.checkpoint = old.with_name("another")
+    refused = rf"{re.escape(str(scene.table.path))} has the batches of another query.*{re.escape(str(old))}"
+    fail_to(scene.run, rf"(?s)SinkError: {refused}; write to another place, or go on with that checkpoint")
+    scene.run(sink=database)
+    scene.checkpoint = old.with_name("a third")
+    fail_to(lambda: scene.run(sink=database), "SinkError: table notifications of .* has the batches of another")
+    assert scene.matches() == {0: [(1, "a")]}
+
+
+def test_rejects_are_those_of_one_query_too(scene: Scene, tmp_path: Path) -> None:
+    scene.subscriptions = Subscriptions.create(tmp_path / "typed", schema={"x": "string"})
+    scene.subscriptions.append([("a", "x = '1'")])
+    scene.arrive((1, 1))
+    rejects = TableSink(tmp_path / "rejects")
+    scene.run(on_error="collect", rejects=rejects)
+    scene.checkpoint = tmp_path / "another"
+    other = TableSink(tmp_path / "other")
+    fail_to(lambda: scene.run(sink=other, on_error="collect", rejects=rejects), "batches of another query")
+
+
+def test_a_checkpoint_whose_half_was_removed_is_refused(scene: Scene) -> None:
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((1, 1))
+    scene.run()
+    shutil.rmtree(scene.checkpoint / "spark")
+    fail_to(scene.run, "StreamError: the ledger in .*was removed, or replaced; start with a new checkpoint folder")
+    assert scene.matches() == {0: [(1, "a")]}
+
+
+def test_an_address_that_is_not_supported_is_refused_by_name(scene: Scene) -> None:
+    with pytest.raises(StorageError, match="addresses with wasb: are not supported"):
+        scene.start(sink=TableSink("wasb://box/matches"))
+    scene.checkpoint = "dbfs:/checkpoint"  # type: ignore[assignment]
+    with pytest.raises(StorageError, match="addresses with dbfs: are not supported"):
+        scene.start()
 
 
 # Events that are still valid
@@ -414,7 +494,9 @@ def test_parts_of_the_index_that_nobody_needs_are_removed(scene: Scene, monkeypa
 
 def folders(scene: Scene) -> list[str]:
     """The batches that are kept, and whatever else lies there."""
-    return sorted(path.name for path in scene.kept.glob("*"))
+    kept = {each.folder: f"batch={each.batch}" for each in LastingEvents(scene.kept, EventValidity(HOUR)).kept()}
+    named = {path.name for path in scene.kept.glob("*") if not path.name.startswith("batch=")}
+    return sorted([*kept.values(), *(named - set(kept))])
 
 
 def test_a_later_subscription_meets_the_events_that_still_hold(scene: Scene, watch: type[Watch]) -> None:
@@ -606,7 +688,7 @@ def test_a_crash_while_expired_events_are_removed_does_no_harm(
 
 
 def half_removed(folder: Path, **_: object) -> None:
-    for file in folder.glob("*.json"):
+    for file in folder.glob("*.parquet"):
         file.unlink()
     raise RuntimeError("crash")
 
@@ -874,3 +956,70 @@ def test_rejects_are_only_for_streams_that_collect(spark: SparkSession, tmp_path
         match_stream(stream, store, tmp_path / "out", checkpoint=tmp_path / "c", rejects=tmp_path / "r")
     with pytest.raises(ValueError, match="on_error is one of"):
         match_stream(stream, store, tmp_path / "out", checkpoint=tmp_path / "c", on_error="drop")  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- batches that cannot be done
+
+
+def test_a_batch_that_cannot_be_done_is_passed_over_with_a_record(scene: Scene) -> None:
+    scene.subscriptions.append([("a", "x = 1")])
+    for batch in range(3):
+        scene.arrive((batch, 1))
+    sink = FailsOnce(scene.table, batch=1, late=False)
+    fail_to(lambda: scene.run(sink=sink), "the sink is full")
+    assert stream_status(scene.checkpoint).pending == 1
+    assert skip_batch(scene.checkpoint, reason="the disk is gone") == 1
+    assert "batch 1 is pending, and will be passed over" in str(stream_status(scene.checkpoint))
+    scene.run()
+    assert scene.matches() == {0: [(0, "a")], 2: [(2, "a")]}
+    status = stream_status(scene.checkpoint)
+    assert [(each.batch, each.reason) for each in status.skipped] == [(1, "the disk is gone")]
+    assert status.pending is None
+    with pytest.raises(StreamError, match=r"nothing is pending in .*: batch 2 is done"):
+        skip_batch(scene.checkpoint, reason="again")
+
+
+def test_changes_between_a_batch_that_is_passed_over_and_the_next_are_met(scene: Scene) -> None:
+    validity = EventValidity(lasts=HOUR)
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    scene.run(validity=validity)
+    scene.subscriptions.append([("b", "x = 1")])
+    scene.arrive((1, 1))
+    fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=1, late=False), validity=validity), "full")
+    skip_batch(scene.checkpoint, reason="a test")
+    scene.arrive((2, 1))
+    scene.run(validity=validity)
+    assert scene.matches() == {0: [(0, "a")], 2: [(0, "b"), (2, "a"), (2, "b")]}
+
+
+def test_a_batch_whose_version_is_gone_is_repeated_with_a_later_one(scene: Scene) -> None:
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=0, late=False)), "the sink is full")
+    scene.subscriptions.append([("b", "x = 1")])
+    shutil.rmtree(scene.subscriptions.folder.child("index").path)  # type: ignore[arg-type]
+    (scene.subscriptions.folder.child("versions").path / "00000000000000000001.json").unlink()  # type: ignore[operator]
+    fail_to(scene.run, "has no version 1")
+    with pytest.raises(UnknownVersionError, match="has no version 9"):
+        repin_batch(scene.checkpoint, scene.subscriptions, scene.table, version=9)
+
+
+def test_a_batch_can_be_repeated_with_a_later_version_until_the_output_has_it(scene: Scene) -> None:
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=0, late=False)), "the sink is full")
+    scene.subscriptions.append([("b", "x = 1")])
+    assert repin_batch(scene.checkpoint, scene.subscriptions, scene.table).version == 2
+    fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=0, late=True)), "the sink is full")
+    assert scene.matches() == {0: [(0, "a"), (0, "b")]}
+    with pytest.raises(StreamError, match=r"batch 0 is done: TableSink\(.*\) has it; pass it over"):
+        repin_batch(scene.checkpoint, scene.subscriptions, str(scene.table.path))
+    scene.run()
+    with pytest.raises(StreamError, match="nothing is pending"):
+        repin_batch(scene.checkpoint, scene.subscriptions, scene.table)
+
+
+def test_what_is_no_checkpoint_has_no_status(tmp_path: Path) -> None:
+    with pytest.raises(StreamError, match="is no checkpoint of a stream"):
+        stream_status(tmp_path)

@@ -15,9 +15,11 @@ import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from harken.errors import HarkenError, OutputExistsError, SinkError
-from harken.spark.sinks import TableSink, tables, write_table
+from harken.errors import HarkenError, OutputExistsError, SinkError, StorageError
+from harken.spark.sinks import Query, TableSink, tables, write_table
+from harken.spark.storage import Folder
 
+MINE = Query("mine", "/my/checkpoint")
 PAIRS = "event bigint, subscription string"
 
 
@@ -135,25 +137,25 @@ def test_a_crash_before_the_rename_leaves_nothing_to_see_and_the_next_attempt_cl
 ) -> None:
     sink.write(0, pairs(spark, (1, "a")))
     with monkeypatch.context() as crash:
-        crash.setattr(tables, "_put", power_cut)
+        crash.setattr(tables, "place", power_cut)
         with pytest.raises(KeyboardInterrupt):
             sink.write(1, pairs(spark, (2, "b"), (3, "c")))
-    assert list(sink.path.glob(".staging/1-*/part-*"))
+    assert list(sink.path.glob(".staging/1/*/part-*"))
     assert contents(sink.read(spark)) == [(1, "a", 0)]
     sink.write(1, pairs(spark, (2, "b"), (3, "c")))
     assert contents(sink.read(spark)) == [(1, "a", 0), (2, "b", 1), (3, "c", 1)]
     assert list(sink.path.glob(".staging/*")) == []
 
 
-def power_cut(staging: Path, final: Path) -> None:
+def power_cut(*_: object) -> None:
     raise KeyboardInterrupt
 
 
 def test_a_crash_while_spark_writes_leaves_nothing_to_see(spark: SparkSession, sink: TableSink) -> None:
-    half = sink.path / ".staging" / "3-dead"
+    half = sink.path / ".staging" / "3" / "dead"
     half.joinpath("_temporary").mkdir(parents=True)
     half.joinpath("part-00000.parquet").write_bytes(b"PAR1 and then nothing")
-    other = sink.path / ".staging" / "33-of-another-batch"
+    other = sink.path / ".staging" / "33"
     other.mkdir()
     sink.write(3, pairs(spark, (1, "a")))
     assert contents(sink.read(spark)) == [(1, "a", 3)]
@@ -164,7 +166,7 @@ def test_a_crash_after_the_rename_is_cleared_up_when_the_batch_comes_again(
     spark: SparkSession, sink: TableSink
 ) -> None:
     sink.write(0, pairs(spark, (1, "a")))
-    shutil.copytree(sink.path / "batch=0", sink.path / ".staging" / "0-of-another-attempt")
+    shutil.copytree(sink.path / "batch=0", sink.path / ".staging" / "0" / "of-another-attempt")
     sink.write(0, pairs(spark, (1, "a")))
     assert list(sink.path.glob(".staging/*")) == []
     assert contents(sink.read(spark)) == [(1, "a", 0)]
@@ -175,9 +177,9 @@ def test_of_two_attempts_at_once_one_counts(
 ) -> None:
     write = tables._write
 
-    def overtaken(matches: DataFrame, staging: Path, form: tables.Format) -> None:
+    def overtaken(matches: DataFrame, folder: Folder, staging: str, form: tables.Format) -> None:
         monkeypatch.setattr(tables, "_write", write)
-        write(matches, staging, form)
+        write(matches, folder, staging, form)
         sink.write(0, pairs(spark, (9, "first")))
 
     monkeypatch.setattr(tables, "_write", overtaken)
@@ -288,16 +290,72 @@ def test_a_folder_that_the_workers_do_not_share_is_noticed(
     spark: SparkSession, sink: TableSink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if the workers wrote to a disk of their own."""
-    monkeypatch.setattr(tables, "_address", lambda path: f"file://{path.with_name('elsewhere')}")
+    monkeypatch.setattr(tables, "_address", lambda folder: f"{folder.address}-elsewhere")
     with pytest.raises(SinkError, match="the driver and all workers must share this folder"):
         sink.write(0, pairs(spark, (1, "a")))
     assert visible(sink.path) == []
 
 
-@pytest.mark.parametrize("address", ["s3a://bucket/table", "file:///table"])
-def test_an_address_is_not_taken_for_a_folder(address: str) -> None:
-    with pytest.raises(SinkError, match="tables are written to folders, found the address"):
-        TableSink(address)
+def test_a_store_that_is_not_supported_is_refused_by_name() -> None:
+    with pytest.raises(StorageError, match="addresses with wasb: are not supported"):
+        TableSink("wasb://box/table")
+
+
+def test_an_address_of_a_file_system_is_its_path(spark: SparkSession, path: Path) -> None:
+    TableSink(f"file://{path}").write(0, pairs(spark, (1, "a")))
+    assert contents(TableSink(path).read(spark)) == [(1, "a", 0)]
+
+
+# What is left behind
+
+
+def test_a_batch_is_one_file_and_nothing_else(spark: SparkSession, sink: TableSink) -> None:
+    for batch in range(2):
+        sink.write(batch, spark.range(0, 10, 1, 4).selectExpr("id as event", "'a' as subscription"), MINE)
+    names = [file.relative_to(sink.path).as_posix() for file in everything(sink.path)]
+    assert [name.partition("part-")[0] for name in names] == [".query", ".schema", "batch=0/", "batch=1/"]
+    assert contents(sink.read(spark)) == [(id, "a", batch) for id in range(10) for batch in range(2)]
+
+
+def test_a_batch_can_have_more_files(spark: SparkSession, path: Path) -> None:
+    sink = TableSink(path, files=3)
+    sink.write(0, spark.range(0, 99, 1, 2).selectExpr("id as event", "'a' as subscription"))
+    assert len(list(path.glob("batch=0/part-*"))) == 3
+    assert sink.read(spark).count() == 99
+    with pytest.raises(SinkError, match="one file or more, found 0"):
+        TableSink(path, files=0)
+
+
+def test_columns_of_a_table_of_an_earlier_release_still_hold(spark: SparkSession, sink: TableSink) -> None:
+    """There, every batch told them."""
+    sink.write(0, pairs(spark, (1, "a")))
+    (sink.path / ".schema").rename(sink.path / "batch=0" / ".schema")
+    with pytest.raises(SinkError, match="has the columns event bigint, subscription string"):
+        sink.write(1, spark.sql("select 1L event, 2L subscription"))
+    sink.write(1, pairs(spark, (2, "b")))
+    assert contents(sink.read(spark)) == [(1, "a", 0), (2, "b", 1)]
+
+
+# Whose batches these are
+
+
+def test_a_table_belongs_to_the_query_that_writes_first(spark: SparkSession, sink: TableSink) -> None:
+    sink.write(0, pairs(spark, (1, "a")), MINE)
+    sink.write(1, pairs(spark, (2, "b")), MINE)
+    for batch in (0, 2):
+        with pytest.raises(SinkError) as caught:
+            sink.write(batch, failing(spark), Query("theirs", "/their/checkpoint"))
+    assert str(caught.value) == (
+        f"{sink.path} has the batches of another query, mine, of the checkpoint /my/checkpoint; "
+        "write to another place, or go on with that checkpoint instead of /their/checkpoint"
+    )
+    assert contents(sink.read(spark)) == [(1, "a", 0), (2, "b", 1)]
+
+
+def test_a_table_that_nobody_owns_is_taken_over(spark: SparkSession, sink: TableSink) -> None:
+    sink.write(0, pairs(spark, (1, "a")))
+    sink.write(1, pairs(spark, (2, "b")), MINE)
+    assert (sink.has(0), sink.has(1), sink.has(2)) == (True, True, False)
 
 
 def test_an_unknown_format_is_refused(path: Path) -> None:
@@ -350,8 +408,8 @@ def test_a_name_that_is_taken_meanwhile_is_refused(
 ) -> None:
     write = tables._write
 
-    def overtaken(matches: DataFrame, staging: Path, form: tables.Format) -> None:
-        write(matches, staging, form)
+    def overtaken(matches: DataFrame, folder: Folder, staging: str, form: tables.Format) -> None:
+        write(matches, folder, staging, form)
         path.mkdir()
         (path / "mine").touch()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +21,10 @@ if TYPE_CHECKING:
     from harken.engine import OnError
     from harken.spark import Index, Plan, Subscriptions
     from harken.spark.sources import EventFiles
+    from harken.spark.storage import Folder
+
+STORES = frozenset({"file", "hdfs", "s3", "s3a", "gs", "abfs", "abfss"})
+"""What the address of a folder begins with; other URLs are those of databases."""
 
 _REFUSED = "place string, id string, expression string, reason string, line int, column int"
 
@@ -42,16 +45,17 @@ class Job:
     shards: int | Literal["auto"]
     at: datetime | None
     collect: bool
-    rejects: Path | None
-    checkpoint: Path | None
+    rejects: str | None
+    checkpoint: str | None
     """Where a stream remembers what it has done; None for a job that runs once."""
     trigger: str | None
     once: bool
 
     @property
     def database(self) -> bool:
-        """Whether the output is a database, not a folder."""
-        return "://" in self.output
+        """Whether the output is a database, not a folder, which may be one in a store."""
+        scheme, found, _ = self.output.partition("://")
+        return bool(found) and scheme.lower() not in STORES
 
 
 @dataclass(slots=True)
@@ -78,6 +82,7 @@ def run_once(spark: SparkSession, job: Job, stages: Stages, work: Path) -> Outco
     """Match the events that are there. If it fails, there is no output."""
     from harken.spark import write_table
     from harken.spark.sources import sorted_out
+    from harken.spark.storage import folder_at
 
     with stages.spark_stage("read", "looking at the events", spark):
         events = event_files(job).read(spark, collect=job.collect)
@@ -92,7 +97,7 @@ def run_once(spark: SparkSession, job: Job, stages: Stages, work: Path) -> Outco
         with stages.spark_stage("rejects", "writing rejects", spark), _or_no_output(job):
             write_refused(spark, job, loaded.refused)
             _write_bad(spark, job, events if outcome.bad else None, planned)
-            write_table(_or_none(planned), job.rejects / "faults", job.format)
+            write_table(_or_none(planned), folder_at(job.rejects).child("faults"), job.format)
     return outcome
 
 
@@ -130,25 +135,37 @@ def _or_none(planned: Plan) -> DataFrame:
 @contextmanager
 def _or_no_output(job: Job) -> Iterator[None]:
     """A folder for rejects; if what comes after the output fails, neither is there. What others made stays."""
+    from harken.spark.storage import folder_at
+
     assert job.rejects is not None, "who calls this has seen to it"
-    made = [] if job.database else [Path(job.output)]
+    made = [] if job.database else [job.output]
     try:
-        try:
-            job.rejects.mkdir(parents=True)
-        except FileExistsError:
-            raise OutputExistsError(str(job.rejects)) from None
+        _make_new(folder_at(job.rejects))
         made.append(job.rejects)
         yield
     except BaseException:
-        for folder in made:
-            shutil.rmtree(folder, ignore_errors=True)
+        for address in made:
+            above, name = folder_at(address).above
+            above.remove([name])
         raise
+
+
+def _make_new(folder: Folder) -> None:
+    """Make a folder, where there are folders; OutputExistsError if there is one."""
+    if folder.path is None and folder.entries():
+        raise OutputExistsError(str(folder))
+    if folder.path is not None:
+        try:
+            folder.path.mkdir(parents=True)
+        except FileExistsError:
+            raise OutputExistsError(str(folder)) from None
 
 
 def _write_bad(spark: SparkSession, job: Job, events: DataFrame | None, planned: Plan) -> None:
     """A table of the records that could not be read, if there are some."""
     from harken.spark import write_table
     from harken.spark.sources import faulty
+    from harken.spark.storage import folder_at
 
     assert job.rejects is not None, "who calls this has seen to it"
     if events is None:
@@ -156,7 +173,7 @@ def _write_bad(spark: SparkSession, job: Job, events: DataFrame | None, planned:
     else:
         ids = [] if job.event_id is None else [job.event_id]
         rows = faulty(events, [*ids, *planned.transport.attributes, *job.keep])
-    write_table(rows, job.rejects / "events", job.format)
+    write_table(rows, folder_at(job.rejects).child("events"), job.format)
 
 
 # ---------------------------------------------------------------- for streams too
@@ -174,9 +191,9 @@ def _index(spark: SparkSession, store: Subscriptions, shards: int | Literal["aut
     """The index beside the subscriptions, up to date; built anew if it has another number of shards than asked."""
     from harken.spark import Index, build_index
 
-    if not (store.path / "index" / "versions").exists():
+    if not store.folder.child("index/versions").entries():
         return build_index(spark, store, shards=shards)
-    index = Index(store.path / "index")
+    index = Index(store.folder.child("index"))
     if shards != "auto" and index.state().division.shards != shards:
         return build_index(spark, store, shards=shards)
     index.refresh(spark)
@@ -229,7 +246,8 @@ def match_count(job: Job) -> Column:
 def write_refused(spark: SparkSession, job: Job, refused: list[Refused]) -> None:
     """A table of the subscriptions that were not taken."""
     from harken.spark import write_table
+    from harken.spark.storage import folder_at
 
     assert job.rejects is not None, "who calls this has seen to it"
     rows = spark.createDataFrame([astuple(each) for each in refused], _REFUSED)
-    write_table(rows, job.rejects / "subscriptions", job.format)
+    write_table(rows, folder_at(job.rejects).child("subscriptions"), job.format)

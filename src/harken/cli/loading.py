@@ -45,8 +45,12 @@ class Loaded:
 
 
 def is_store(path: str) -> bool:
-    """Whether a path is a folder in which subscriptions have versions."""
-    return os.path.isdir(os.path.join(path, "versions"))
+    """Whether a path, or an address in a store, is a folder in which subscriptions have versions."""
+    if "://" not in path:
+        return os.path.isdir(os.path.join(path, "versions"))
+    from harken.spark.storage import folder_at
+
+    return bool(folder_at(path).child("versions").entries())
 
 
 def load(

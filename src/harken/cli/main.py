@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from harken import HarkenError, __version__
+from harken.cli.stream import stream
 from harken.cli.terminal import complain, note
 
 # A verb is a module of this package with a function of the same name.
@@ -100,12 +101,13 @@ def _options(
 
 for _verb in VERBS:
     app.command()(getattr(import_module(f"harken.cli.{_verb}"), _verb))
+app.add_typer(stream)
 
 
 def main() -> None:
     """The entry point."""
-    for stream in (sys.stdout, sys.stderr):
+    for output in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character gets its code, not a crash.
-        if stream is not None:  # it may have been closed
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # text files, both
+        if output is not None:  # it may have been closed
+            output.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # text files, both
     app()

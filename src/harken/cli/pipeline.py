@@ -120,7 +120,7 @@ def pipeline(
         _shards(shards),
         time_of(at),
         on_error == "collect",
-        None if rejects is None else Path(rejects),
+        rejects,
         _checkpoint(output, checkpoint) if stream else None,
         trigger,
         once,
@@ -144,7 +144,7 @@ def _run(job: Job, stages: Stages, master: str, settings: dict[str, str]) -> Out
     from harken.spark.session import cores_of
 
     cores = cores_of(master)
-    if cores is None and job.database and not is_store(job.subscriptions):
+    if cores is None and job.database and not _is_address(job.subscriptions) and not is_store(job.subscriptions):
         said = "a cluster needs subscriptions in a folder that it reaches, as there is no folder for the output"
         raise typer.BadParameter(said, param_hint="--subscriptions")
     if cores is not None:
@@ -174,7 +174,7 @@ def _hinting(job: Job) -> Iterator[None]:
 @contextmanager
 def _work_folder(job: Job, *, local: bool) -> Iterator[Path]:
     """A folder for subscriptions and their index, while the command runs; a cluster must reach it too."""
-    beside = None if local or job.database else Path(job.output).absolute().parent
+    beside = None if local or job.database or _is_address(job.output) else Path(job.output).absolute().parent
     if beside is not None:
         beside.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".harken-", dir=beside) as folder:
@@ -185,11 +185,11 @@ def _check(job: Job) -> None:
     """Refuse what cannot be done before Spark is started."""
     from harken.errors import InputFileError, OutputExistsError
 
-    if job.subscriptions != "-" and not os.path.exists(job.subscriptions):
+    if not _is_address(job.subscriptions) and job.subscriptions != "-" and not os.path.exists(job.subscriptions):
         raise InputFileError(job.subscriptions, "there is no such file or folder")
     if job.database:
         _check_database(job)
-    elif job.checkpoint is None and os.path.lexists(job.output):
+    elif job.checkpoint is None and not _is_address(job.output) and os.path.lexists(job.output):
         raise OutputExistsError(job.output)
     if job.rejects is not None:
         _check_rejects(job)
@@ -221,8 +221,13 @@ def _check_rejects(job: Job) -> None:
 
     if not job.collect:
         raise typer.BadParameter("is for --on-error collect", param_hint="--rejects")
-    if job.checkpoint is None and os.path.lexists(str(job.rejects)):
+    if job.checkpoint is None and not _is_address(str(job.rejects)) and os.path.lexists(str(job.rejects)):
         raise OutputExistsError(str(job.rejects))
+
+
+def _is_address(path: str) -> bool:
+    """Whether only a store can tell what is there, which is asked when Spark has said how to get to it."""
+    return "://" in path
 
 
 def _shards(text: str) -> int | Literal["auto"]:
@@ -243,15 +248,17 @@ def _settings(pairs: list[str]) -> dict[str, str]:
     return settings
 
 
-def _checkpoint(output: str, given: str | None) -> Path:
+def _checkpoint(output: str, given: str | None) -> str:
     """Where a stream remembers what it has done: as given, or beside the output."""
+    from harken.cli.jobs import STORES
+
     if given is not None:
-        return Path(given)
-    if "://" not in output:
-        return Path(f"{output.rstrip('/')}.checkpoint")
+        return given
+    if "://" not in output or output.partition("://")[0].lower() in STORES:
+        return f"{output.rstrip('/')}.checkpoint"
     name, _, path = output.partition(":///")
     if name.startswith("sqlite") and path:
-        return Path(f"{path.partition('?')[0]}.checkpoint")
+        return f"{path.partition('?')[0]}.checkpoint"
     raise typer.BadParameter("say where; a server has no place beside it", param_hint="--checkpoint")
 
 

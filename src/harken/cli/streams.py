@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,7 +24,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from harken.spark import Sink, Subscriptions
+    from harken.spark import Query, Sink, Subscriptions
+    from harken.spark.checkpoints import Checkpoint
+    from harken.spark.storage import Folder
 
 POLL = 0.5
 """Seconds between two looks at a stream."""
@@ -52,7 +52,7 @@ def run_stream(spark: SparkSession, job: Job, stages: Stages, work: Path) -> Out
     try:
         queries.append(_started(job, events, loaded.store, tally))
         if job.rejects is not None:
-            shutil.rmtree(job.rejects / "subscriptions", ignore_errors=True)  # of an earlier run, as was checked
+            _rejects(job).remove(["subscriptions"])  # of an earlier run, as was checked
             write_refused(spark, job, loaded.refused)
             queries.append(_started_rejects(job, events))
         _follow(queries, tally, stages)
@@ -86,7 +86,7 @@ def _started(job: Job, events: DataFrame, store: Subscriptions, tally: Tally) ->
         sound(observed) if job.collect else observed,
         store,
         tally.sink,
-        checkpoint=_place(job),
+        checkpoint=_place(job).folder,
         on_error="raise" if tally.faults is None else "collect",
         rejects=tally.faults,
         event_id=job.event_id,
@@ -103,13 +103,12 @@ def _started_rejects(job: Job, events: DataFrame) -> StreamingQuery:
     from harken.spark.sources import faulty
 
     writer = faulty(events, leaves(events.schema)).writeStream.format(job.format)
-    writer = writer.option("checkpointLocation", f"file://{_place(job) / 'rejects'}")
+    writer = writer.option("checkpointLocation", _place(job).folder.child("rejects").address)
     if job.once:
         writer = writer.trigger(availableNow=True)
     elif job.trigger is not None:
         writer = writer.trigger(processingTime=job.trigger)
-    assert job.rejects is not None, "who calls this has seen to it"
-    return writer.start(f"file://{job.rejects.absolute() / 'events'}")
+    return writer.start(_rejects(job).child("events").address)
 
 
 @dataclass(slots=True)
@@ -122,22 +121,22 @@ class CountingSink:
     """Batches that an earlier run has begun, and may have written."""
     matches: int = field(default=0, init=False)
 
-    def write(self, batch: int, matches: DataFrame) -> None:
+    def write(self, batch: int, matches: DataFrame, query: Query) -> None:
         """Write a batch and add to the count."""
         from pyspark.sql import Observation
 
         if batch in self.begun:
-            self._write_again(batch, matches)
+            self._write_again(batch, matches, query)
             return
         found = Observation()
-        self.sink.write(batch, matches.observe(found, self.count))
+        self.sink.write(batch, matches.observe(found, self.count), query)
         self.matches += found.get["matches"]
 
-    def _write_again(self, batch: int, matches: DataFrame) -> None:
+    def _write_again(self, batch: int, matches: DataFrame, query: Query) -> None:
         # What is there already is not written again, and of what does not run nothing can be observed.
         kept = matches.persist()
         try:
-            self.sink.write(batch, kept)
+            self.sink.write(batch, kept, query)
             self.matches += kept.agg(self.count).collect()[0][0]
         finally:
             kept.unpersist()
@@ -206,20 +205,28 @@ def _faults(job: Job) -> CountingSink | None:
 
     if not job.collect:
         return None
-    place = _place(job) / "faults" if job.rejects is None else job.rejects / "faults"
+    place = (_place(job).folder if job.rejects is None else _rejects(job)).child("faults")
     count = functions.count(functions.lit(1)).alias("matches")
     return CountingSink(TableSink(place, job.format), count, _begun(job))
 
 
-def _place(job: Job) -> Path:
+def _place(job: Job) -> Checkpoint:
+    from harken.spark.checkpoints import Checkpoint
+
     assert job.checkpoint is not None, "a stream has one"
-    return job.checkpoint.absolute()
+    return Checkpoint(job.checkpoint)
+
+
+def _rejects(job: Job) -> Folder:
+    from harken.spark.storage import folder_at
+
+    assert job.rejects is not None, "who calls this has seen to it"
+    return folder_at(job.rejects)
 
 
 def _begun(job: Job) -> frozenset[int]:
     """The batches that Spark has noted as begun."""
-    names = (path.name for path in (_place(job) / "spark" / "offsets").glob("*"))
-    return frozenset(int(name) for name in names if name.isdigit())
+    return frozenset(_place(job).begun())
 
 
 def _check_continues(job: Job) -> None:
@@ -228,9 +235,11 @@ def _check_continues(job: Job) -> None:
     Refuse rejects that are not those of an earlier run, too: these give way.
     """
     from harken.spark.sinks.tables import is_table
+    from harken.spark.storage import folder_at
 
-    refused = None if job.rejects is None else job.rejects / "subscriptions"
-    if refused is not None and os.path.lexists(refused) and not is_table(refused):
-        raise OutputExistsError(str(refused))
-    if not job.database and not _begun(job) and any(Path(job.output).glob("batch=*")):
+    if job.rejects is not None and not is_table(_rejects(job), "subscriptions"):
+        raise OutputExistsError(f"{_rejects(job)}/subscriptions")
+    if job.database or _begun(job):
+        return
+    if any(each.name.startswith("batch=") for each in folder_at(job.output).entries()):
         raise OutputExistsError(job.output)

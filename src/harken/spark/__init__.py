@@ -8,8 +8,9 @@ from harken.spark.compiling import CompiledSubscriptions, compile_subscriptions
 from harken.spark.index import Index, build_index
 from harken.spark.lasting import EventValidity
 from harken.spark.matching import MatchedEvents, Plan, match, plan
+from harken.spark.operating import StreamStatus, repin_batch, skip_batch, stream_status
 from harken.spark.session import local_session
-from harken.spark.sinks import DatabaseSink, KafkaSink, Sink, TableSink, write_table
+from harken.spark.sinks import DatabaseSink, KafkaSink, Query, Sink, TableSink, write_table
 from harken.spark.statistics import EventStatistics, event_statistics
 from harken.spark.stream import match_stream
 from harken.spark.subscriptions import Change, Subscriptions
@@ -25,7 +26,9 @@ __all__ = [
     "KafkaSink",
     "MatchedEvents",
     "Plan",
+    "Query",
     "Sink",
+    "StreamStatus",
     "Subscriptions",
     "TableSink",
     "build_index",
@@ -35,6 +38,9 @@ __all__ = [
     "match",
     "match_stream",
     "plan",
+    "repin_batch",
+    "skip_batch",
+    "stream_status",
     "symmetric_match",
     "write_table",
 ]

@@ -7,36 +7,52 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from harken.durable import MANIFEST
 from harken.engine import Engine
 from harken.spark.layers import Part
 from harken.spark.sharding import Division
 from harken.spark.snapshots import Snapshot
+from harken.spark.storage import Folder
 from harken.spark.subscriptions import Subscriptions
+from harken.spark.workers import check_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True, slots=True)
+class Lessons:
+    """A sample of events, in a file."""
+
+    folder: Folder
+    name: str
+
+    def read(self) -> pa.Table:
+        """All of them."""
+        return pa.ipc.open_stream(pa.BufferReader(self.folder.read(self.name))).read_all()
+
+
+@dataclass(frozen=True, slots=True)
 class Blueprint:
     """What is to be built, the same for all shards."""
 
-    subscriptions: Path
+    subscriptions: Folder
     until: int
     since: int | None
     """Only what changed after this version; None for all there is."""
     division: Division
-    folder: Path
+    folder: Folder
     """Where parts go, each into a folder of its own."""
     algorithm: str
     options: Mapping[str, object]
-    lessons: str | None = None
-    """A file of events to arrange the index for."""
+    lessons: Lessons | None = None
+    """Events to arrange the index for."""
 
     def snapshot(self, subscriptions: Subscriptions) -> Snapshot:
         """The files to build from."""
@@ -54,6 +70,7 @@ def build_here(blueprint: Blueprint) -> dict[int, Part]:
 
 def build_by_tasks(spark: SparkSession, blueprint: Blueprint) -> dict[int, Part]:
     """Build all parts, each by a task."""
+    check_workers(spark)
     shards = blueprint.division.shards
     wanted = spark.range(0, shards, 1, shards)
     built = wanted.mapInArrow(partial(_task, blueprint), "shard int, folder string, rows bigint, bytes bigint")
@@ -86,7 +103,7 @@ def build_part(blueprint: Blueprint, shard: int) -> Part | None:
     if not len(engine):
         return None
     if blueprint.lessons is not None:
-        engine.learn(_lessons(blueprint.lessons))
+        engine.learn(blueprint.lessons.read())
     return _saved(engine, blueprint.folder)
 
 
@@ -96,13 +113,18 @@ def _of_shard(table: pa.Table, division: Division, shard: int) -> pa.Table:
     return table.take(pa.array(np.flatnonzero(division.assign(table) == shard)))
 
 
-def _lessons(path: str) -> pa.Table:
-    with pa.memory_map(path) as source:
-        return pa.ipc.open_stream(source).read_all()
-
-
-def _saved(engine: Engine, folder: Path) -> Part:
+def _saved(engine: Engine, folder: Folder) -> Part:
+    """Save a part where it belongs or, if that is a store, here first."""
     name = uuid.uuid4().hex
-    engine.save(folder / name)
-    size = sum(path.stat().st_size for path in (folder / name).rglob("*") if path.is_file())
-    return Part(name, len(engine), size)
+    if folder.path is not None:
+        engine.save(folder.path / name)
+        return Part(name, len(engine), _size(folder.path / name))
+    with TemporaryDirectory(prefix="harken-") as here:
+        saved = Path(here) / name
+        engine.save(saved)
+        folder.upload_folder(name, saved, last=MANIFEST)
+        return Part(name, len(engine), _size(saved))
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

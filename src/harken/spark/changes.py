@@ -6,6 +6,7 @@ event.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -22,6 +23,10 @@ MARK = "_harken_version"
 """The column that is set in rows which tell of a version and are no events."""
 
 
+_SECRET = "storage.secret"
+"""The option that has what it takes to get to the folder; Spark shows no option of such a name."""
+
+
 class VersionSource(DataSource):
     """A row with the number of the latest version, whenever there is a new one."""
 
@@ -36,7 +41,8 @@ class VersionSource(DataSource):
 
     def streamReader(self, schema: StructType) -> VersionReader:  # noqa: N802  # Spark's name
         """The reader of a stream."""
-        return VersionReader(Subscriptions(self.options["path"]))
+        stored = json.loads(self.options[_SECRET])
+        return VersionReader(Subscriptions(self.options["path"], storage_options=stored))
 
 
 class VersionReader(DataSourceStreamReader):
@@ -81,7 +87,9 @@ def with_changes(events: DataFrame, subscriptions: Subscriptions) -> DataFrame:
 
     spark = events.sparkSession
     spark.dataSource.register(VersionSource)
-    versions = spark.readStream.format(VersionSource.name()).option("path", str(subscriptions.path)).load()
+    folder = subscriptions.folder
+    told = {"path": str(folder), _SECRET: json.dumps(dict(folder.options))}
+    versions = spark.readStream.format(VersionSource.name()).options(**told).load()
     marked = events.withColumn(MARK, functions.lit(None).cast("bigint"))
     return marked.unionByName(versions, allowMissingColumns=True)
 

@@ -17,6 +17,7 @@ from harken.model.limits import DEFAULT_LIMITS, Limits
 from harken.model.schema import Schema
 from harken.normal.compiled import PREDICATE, compiled_schema, conform, is_compiled
 from harken.normal.validation import compiled_faults
+from harken.spark.workers import check_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -75,6 +76,7 @@ def compile_subscriptions(
     row becomes a reject and disturbs no other.
     """
     chosen = subscription_columns(subscriptions)
+    check_workers(subscriptions.sparkSession)
     whole = chosen.schema["id"].dataType.simpleString() != "string"
     reject = "struct<id:string,expression:string,reason:string,line:int,column:int>"
     task = partial(_outcomes, Rules(schema, limits), whole)

@@ -12,22 +12,25 @@ disturbed.
 
 from __future__ import annotations
 
-import shutil
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
 
 from harken.errors import ConcurrentChangeError, IndexFormatError
-from harken.spark.building import Blueprint, build_by_tasks, build_here
+from harken.spark.building import Blueprint, Lessons, build_by_tasks, build_here
 from harken.spark.layers import IndexState, Layer
+from harken.spark.retention import GRACE, ORPHANS, first_kept
 from harken.spark.segments import DELETES, Segment, SegmentWriter
 from harken.spark.sharding import divide
 from harken.spark.sizing import shards_for
 from harken.spark.snapshots import Snapshot
+from harken.spark.storage import Folder, folder_at
 from harken.spark.subscriptions import Subscriptions
 from harken.spark.versions import VersionLog
 
@@ -47,6 +50,17 @@ GROWTH = 4
 MOST_CHANGED = 0.5
 """Changes, as a part of the subscriptions, from which on everything is built anew."""
 
+TIDY_EVERY = 64
+"""Versions after which those are forgotten that nobody can need any more."""
+
+EPOCH = datetime.min.replace(tzinfo=UTC)
+
+KINDS = ("parts", "hidden")
+"""The folders whose files versions name."""
+
+LESSONS = "lessons.arrows"
+"""The file of events that the index is arranged for."""
+
 SAMPLED = 50_000
 """Subscriptions that the division looks at, per file."""
 
@@ -54,29 +68,46 @@ Shards: TypeAlias = int | Literal["auto"]
 
 
 class Index:
-    """An index in a folder that all of a cluster reach by the same path. Any number of processes may read it."""
+    """An index in a folder that all of a cluster reach by the same address: a path, or one in a store.
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path).absolute()
-        self._log = VersionLog(self.path / "versions")
+    Any number of processes may read it. `storage_options` are as those of `Subscriptions`.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str] | Folder, *, storage_options: Mapping[str, Any] | None = None
+    ) -> None:
+        self._open(folder_at(path, storage_options), storage_options)
         if self._log.latest() is None:
             raise IndexFormatError(
-                f"{self.path} holds no index: its manifest is missing", suggestion="build_index makes one"
+                f"{self.folder} holds no index: its manifest is missing", suggestion="build_index makes one"
             )
+
+    def _open(self, folder: Folder, storage_options: Mapping[str, Any] | None) -> None:
+        self.folder = folder
+        self._options = storage_options
+        self._log = VersionLog(folder.child("versions"))
 
     def __repr__(self) -> str:
         state = self.state()
-        return f"Index({str(self.path)!r}, version={state.version}, shards={state.division.shards})"
+        return f"Index({str(self.folder)!r}, version={state.version}, shards={state.division.shards})"
+
+    @property
+    def path(self) -> Path | None:
+        """The folder on file systems of this machine; None if it is in a store."""
+        return self.folder.path
 
     def state(self, version: int | None = None) -> IndexState:
         """A version of the index, or the latest one. Costs one small file."""
         number = self._log.latest() if version is None else version
-        return IndexState.from_json(self._log.read(number or 0), str(self.path))
+        return IndexState.from_json(self._log.read(number or 0), str(self.folder))
 
     @property
     def subscriptions(self) -> Subscriptions:
         """What the index was built from."""
-        return Subscriptions(self.state().subscriptions)
+        return self._source(self.state())
+
+    def _source(self, state: IndexState) -> Subscriptions:
+        return Subscriptions(folder_at(state.subscriptions, self._options))
 
     def refresh(self, spark: SparkSession, *, version: int | None = None) -> IndexState:
         """Answer for a version of the subscriptions, or the latest; what answers for it already is kept.
@@ -98,11 +129,11 @@ class Index:
     def changes(self, spark: SparkSession, state: IndexState, since: int) -> IndexState | None:
         """Of a version of the index, only the subscriptions that came or changed after an earlier version.
 
-        None if there are none. What is built for it goes with the next `vacuum`.
+        None if there are none. What is built for it no version names: `discard` it.
         """
         if since >= state.covers:
             return None
-        subscriptions = Subscriptions(state.subscriptions)
+        subscriptions = self._source(state)
         snapshot = subscriptions.snapshot(state.covers)
         changed = subscriptions.since(snapshot, since)
         if changed is None:  # the earlier version is forgotten: all that holds may be new
@@ -114,26 +145,47 @@ class Index:
         layer = top if top.since == since else self._layer(spark, state, snapshot, since, size)
         return replace(state, layers=(layer,)) if layer.parts else None
 
+    def discard(self, changes: IndexState, state: IndexState) -> None:
+        """Remove what was built for changes and is not part of the version they were asked for."""
+        self._remove(_names(changes.layers) - _names(state.layers))
+
     def compact(self, spark: SparkSession) -> IndexState:
         """Build everything anew, in one layer, divided as before."""
         state = self.state()
         snapshot = self.subscriptions.snapshot(state.covers)
         return self._commit(state, self._whole(spark, state, snapshot), snapshot)
 
-    def vacuum(self, keep: int = 5) -> int:
-        """Forget all but the latest `keep` versions and remove the parts that none of them needs; how many.
+    def vacuum(self, keep: int = 5, *, grace: timedelta = GRACE, orphans: timedelta = ORPHANS) -> int:
+        """Forget versions that nobody can need, and remove parts that no version names; how many parts went.
 
-        Not beside a build, nor while somebody matches with a version that goes.
+        What stays are the latest `keep` versions and those that were the latest within `grace`, since somebody may
+        match with them. Parts that no version names go when they are older than `orphans`: before that, somebody
+        may be building them. Runs by itself now and then.
         """
         if keep < 1:
             raise ValueError(f"keep is at least 1, found {keep}")
-        numbers = self._log.numbers()
-        kept = [self.state(number) for number in numbers[-keep:]]
-        for number in numbers[:-keep]:
-            self._log.forget(number)
-        needed = {name for each in kept for name in _names(each.layers)}
-        found = [path for folder in ("parts", "hidden") for path in (self.path / folder).glob("*")]
-        return _remove([path for path in found if path.name not in needed])
+        found = {kind: self._aged(kind) for kind in KINDS}
+        kept = first_kept(self._log.entries(), keep, grace)
+        going = [number for number in self._log.numbers() if number < kept]
+        replaced = {name for number in going for name in _names(self.state(number).layers)}
+        self._log.forget(going)
+        needed = {name for number in self._log.numbers() for name in _names(self.state(number).layers)}
+        limit = datetime.now(UTC) - orphans
+        removed = 0
+        for kind, ages in found.items():
+            gone = [name for name, age in ages.items() if name not in needed and (name in replaced or age < limit)]
+            self.folder.child(kind).remove(gone)
+            removed += len(gone)
+        return removed
+
+    def _aged(self, kind: str) -> dict[str, datetime]:
+        """The parts, or files, that there are, and when each was last written to."""
+        ages: dict[str, datetime] = {}
+        folder = self.folder.child(kind)
+        for each in (*folder.entries(), *folder.files()):
+            name, moment = each.name.partition("/")[0], each.modified or EPOCH
+            ages[name] = max(moment, ages.get(name, EPOCH))
+        return ages
 
     # ---------------------------------------------------------------- inside
 
@@ -151,7 +203,7 @@ class Index:
 
     def _layers_after(self, spark: SparkSession, state: IndexState, snapshot: Snapshot) -> tuple[Layer, ...]:
         """The layers that answer for a later version, one of them new if there is anything new."""
-        kept, subscriptions = list(state.layers), Subscriptions(state.subscriptions)
+        kept, subscriptions = list(state.layers), self._source(state)
         changed = subscriptions.since(snapshot, state.covers)
         if changed is None or not kept:
             return self._whole(spark, state, snapshot)
@@ -174,26 +226,26 @@ class Index:
     def _layer(self, spark: SparkSession, state: IndexState, snapshot: Snapshot, since: int, size: int) -> Layer:
         blueprint = self._blueprint(state, snapshot, since)
         parts = build_here(blueprint) if size <= SMALL else build_by_tasks(spark, blueprint)
-        subscriptions = Subscriptions(state.subscriptions)
+        subscriptions = self._source(state)
         superseded = subscriptions.superseded(blueprint.snapshot(subscriptions))
         return Layer(since, snapshot.version, parts, self._hide(superseded))
 
     def _hide(self, ids: pa.Array) -> Segment | None:
-        with SegmentWriter(self.path / "hidden", DELETES) as writer:
+        with SegmentWriter(self.folder.child("hidden"), DELETES) as writer:
             writer.write(pa.table({"id": ids}))
         return writer.segment()
 
     def _blueprint(self, state: IndexState, snapshot: Snapshot, since: int | None) -> Blueprint:
-        lessons = self.path / "lessons.arrows"
+        taught = since is None and self.folder.exists(LESSONS)
         return Blueprint(
-            Path(state.subscriptions),
+            self._source(state).folder,
             snapshot.version,
             since,
             state.division,
-            self.path / "parts",
+            self.folder.child("parts"),
             state.algorithm,
             state.options,
-            str(lessons) if lessons.exists() and since is None else None,
+            Lessons(self.folder, LESSONS) if taught else None,
         )
 
     def _commit(self, state: IndexState, layers: tuple[Layer, ...], snapshot: Snapshot) -> IndexState:
@@ -208,28 +260,34 @@ class Index:
         try:
             self._log.append(after.version, after.to_json())
         except ConcurrentChangeError:
-            made = _names(layers) - _names(state.layers)
-            _remove([self.path / folder / name for folder in ("parts", "hidden") for name in made])
+            self._remove(_names(layers) - _names(state.layers))
             raise
+        if after.version % TIDY_EVERY == 0:
+            self.vacuum()
         return after
+
+    def _remove(self, names: set[str]) -> None:
+        for kind in KINDS:
+            self.folder.child(kind).remove(names)
 
 
 def build_index(
     spark: SparkSession,
     subscriptions: Subscriptions,
-    path: str | Path | None = None,
+    path: str | os.PathLike[str] | Folder | None = None,
     *,
     statistics: EventStatistics | None = None,
     shards: Shards = "auto",
     algorithm: str = ALGORITHM,
     options: Mapping[str, object] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Index:
     """Build an index for the latest version of the subscriptions; beside them, unless a path is given.
 
     With `statistics` of the events to come, access paths and shards are chosen for these. Shards are built in
     parallel; "auto" makes as many as executors need to hold one in memory.
     """
-    folder = (subscriptions.path / "index" if path is None else Path(path)).absolute()
+    folder = subscriptions.folder.child("index") if path is None else folder_at(path, storage_options)
     snapshot = subscriptions.snapshot()
     count = shards_for(spark, snapshot) if shards == "auto" else int(shards)
     if count < 1:
@@ -241,7 +299,7 @@ def build_index(
     declared = None if rules.schema is None else {name: kind.value for name, kind in rules.schema.items()}
     first = IndexState(
         -1,
-        str(subscriptions.path),
+        str(subscriptions.folder),
         bool(snapshot.integer_ids),
         declared,
         snapshot.profile,
@@ -260,29 +318,28 @@ def index_beside(
 
     Processes that build it at once agree on what the first has built.
     """
-    folder = subscriptions.path / "index"
-    if VersionLog(folder / "versions").latest() is None:
+    folder = subscriptions.folder.child("index")
+    if VersionLog(folder.child("versions")).latest() is None:
         with suppress(ConcurrentChangeError):
             build_index(spark, subscriptions)
-    index = Index(folder)
+    index = Index(folder, storage_options=subscriptions.folder.options)
     return index, index.refresh(spark, version=version)
 
 
 def _started(
     spark: SparkSession,
-    folder: Path,
+    folder: Folder,
     first: IndexState,
     snapshot: Snapshot,
     statistics: EventStatistics | None,
 ) -> Index:
     if statistics is not None:
-        statistics.write_sample(folder / "lessons.arrows")
+        folder.replace(LESSONS, statistics.sample_bytes())
     index = Index.__new__(Index)
-    index.path = folder
-    index._log = VersionLog(folder / "versions")
+    index._open(folder, folder.options)
     layers = index._whole(spark, first, snapshot)
     index._commit(first, layers, snapshot)
-    return Index(folder)
+    return Index(folder, storage_options=folder.options)
 
 
 def _sample(subscriptions: Subscriptions, snapshot: Snapshot) -> list[pa.RecordBatch]:
@@ -299,13 +356,3 @@ def _names(layers: Sequence[Layer]) -> set[str]:
     """The folders and files that layers consist of."""
     parts = {part.folder for layer in layers for part in layer.parts.values()}
     return parts | {layer.hides.file for layer in layers if layer.hides is not None}
-
-
-def _remove(paths: Sequence[Path]) -> int:
-    """Remove folders and files, as far as they are there; how many were named."""
-    for path in paths:
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
-    return len(paths)

@@ -7,18 +7,16 @@ bounded by how much arrives within the longest validity.
 
 from __future__ import annotations
 
-import json
+import os
 import re
-import shutil
 import uuid
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harken.durable import sync
 from harken.errors import EventError, closest
+from harken.spark.storage import Folder, folder_at
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -102,38 +100,67 @@ class Facts:
         return self.until is not None and self.until > _micros(clock)
 
 
-class LastingEvents:
-    """The kept events of a stream, and the latest event time it has seen."""
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The events of a batch that are kept: what is known of them, and the folder they are in."""
 
-    def __init__(self, folder: Path, validity: EventValidity) -> None:
-        self._folder = folder
+    batch: int
+    facts: Facts
+    folder: str
+
+    @property
+    def mark(self) -> str:
+        """The name of an empty file that says all of this: a listing tells what is kept, and nothing is read."""
+        return f"batch={self.batch},latest={self.facts.latest},until={self.facts.until},folder={self.folder}"
+
+    @classmethod
+    def of(cls, name: str) -> Kept | None:
+        """What the name of a file says; None if it is no such name."""
+        found = _MARK.fullmatch(name)
+        if found is None:
+            return None
+        latest, until = (None if said == "None" else int(said) for said in (found["latest"], found["until"]))
+        return cls(int(found["batch"]), Facts(latest, until), found["folder"])
+
+
+_MARK = re.compile(
+    r"batch=(?P<batch>\d+),latest=(?P<latest>-?\d+|None),until=(?P<until>-?\d+|None),folder=(?P<folder>[\w-]+)"
+)
+
+
+class LastingEvents:
+    """The kept events of a stream, and the latest event time it has seen.
+
+    Events are written into a folder of their own; a mark, created when they are complete, says that they count.
+    """
+
+    def __init__(self, folder: Folder | str | os.PathLike[str], validity: EventValidity) -> None:
+        self._folder = folder_at(folder)
         self._validity = validity
 
     def clock(self, batch: int) -> datetime | None:
         """By the events that are kept of earlier batches, the time by which events expire; None if it is now's."""
         if self._validity.event_time is None:
             return None
-        seen = [facts.latest for _, facts in self._kept(batch) if facts.latest is not None]
+        seen = [each.facts.latest for each in self._before(batch) if each.facts.latest is not None]
         return _moment(max(seen) - self._validity.delay // MICROSECOND) if seen else EARLIEST
 
     def keep(self, batch: int, events: DataFrame, at: datetime, clock: datetime) -> None:
         """Keep the events of a batch that are valid beyond the clock; nothing, if they are kept already."""
         from pyspark.sql import functions
 
-        final = self._folder / f"batch={batch}"
-        if final.exists():
+        if any(each.batch == batch for each in self.kept()):
             return
         dated = events.withColumn(UNTIL, self._validity.expiry(events, at))
         facts = Facts(*dated.agg(self._validity.latest(events), functions.max(UNTIL)).collect()[0])
-        staging = self._folder / f".{batch}-{uuid.uuid4().hex}"
-        staging.mkdir(parents=True)
+        kept = Kept(batch, facts, f"{batch}-{uuid.uuid4().hex}")
         if facts.hold(clock):
-            _lasting(dated, clock).write.parquet(f"file://{staging / 'events'}")
-        (staging / "facts.json").write_text(json.dumps(asdict(facts)), encoding="utf-8")
-        for path in (*staging.rglob("*"), staging):
-            sync(path)
-        staging.rename(final)
-        sync(self._folder)
+            place = self._folder.child(kept.folder)
+            _lasting(dated, clock).write.parquet(place.address)
+            if place.path is not None:
+                for path in (*place.path.iterdir(), place.path):
+                    sync(path)
+        self._folder.create(kept.mark, b"")
 
     def before(self, arrived: DataFrame, batch: int, clock: datetime) -> DataFrame | None:
         """The events of earlier batches that the clock has not expired, in the columns of those that arrived.
@@ -142,25 +169,39 @@ class LastingEvents:
         """
         from pyspark.sql.types import LongType, StructField, StructType
 
-        folders = [_pattern(folder / "events") for folder, facts in self._kept(batch) if facts.hold(clock)]
-        if not folders:
+        held = [each.folder for each in self._before(batch) if each.facts.hold(clock)]
+        if not held:
             return None
         columns = StructType([*arrived.schema, StructField(UNTIL, LongType())])
+        folders = [_pattern(self._folder.child(name)) for name in held]
         return _lasting(arrived.sparkSession.read.schema(columns).parquet(*folders), clock).drop(UNTIL)
 
     def expire(self, batch: int, clock: datetime) -> None:
         """Let go of batches before this one whose events have all expired, and of what crashes left behind."""
-        for folder, facts in self._kept(batch):
-            if not facts.hold(clock):
-                # Hidden in one step: a crash while files are removed would leave half a batch.
-                folder.rename(self._folder / f".{folder.name}")
-        for stale in (*self._folder.glob(".[0-9]*-*"), *self._folder.glob(".batch=*")):
-            shutil.rmtree(stale, ignore_errors=True)
+        gone = [each for each in self._before(batch) if not each.facts.hold(clock)]
+        # The marks go first: a crash while files are removed would leave half a batch.
+        self._folder.remove(each.mark for each in gone)
+        found = [each.name for each in self._folder.entries()]
+        named = {kept.folder for name in found if (kept := Kept.of(name)) is not None}
+        self._folder.remove(name for name in found if _is_left(name, batch) and name not in named)
 
-    def _kept(self, batch: int) -> Iterator[tuple[Path, Facts]]:
-        for folder in sorted(self._folder.glob("batch=*")):
-            if int(folder.name.removeprefix("batch=")) < batch:
-                yield folder, Facts(**json.loads((folder / "facts.json").read_text(encoding="utf-8")))
+    def kept(self) -> list[Kept]:
+        """The batches that are kept, each once, though two attempts at it may have come to their end."""
+        found: dict[int, Kept] = {}
+        for entry in self._folder.entries():
+            kept = Kept.of(entry.name)
+            if kept is not None:
+                found.setdefault(kept.batch, kept)
+        return [found[batch] for batch in sorted(found)]
+
+    def _before(self, batch: int) -> list[Kept]:
+        return [each for each in self.kept() if each.batch < batch]
+
+
+def _is_left(name: str, batch: int) -> bool:
+    """Whether it is a folder of an earlier batch."""
+    number, _, rest = name.partition("-")
+    return bool(rest) and number.isdigit() and int(number) < batch
 
 
 def _lasting(events: DataFrame, clock: datetime) -> DataFrame:
@@ -189,6 +230,6 @@ def _moment(micros: int) -> datetime:
     return EPOCH + min(max(micros, _micros(EARLIEST)), _micros(LATEST)) * MICROSECOND
 
 
-def _pattern(folder: Path) -> str:
+def _pattern(folder: Folder) -> str:
     """What Spark is told to read, which it takes for a pattern."""
-    return "file://" + re.sub(r"[\\{}\[\]*?]", r"\\\g<0>", str(folder))
+    return re.sub(r"[\\{}\[\]*?]", r"\\\g<0>", folder.address)

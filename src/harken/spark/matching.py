@@ -29,6 +29,7 @@ from harken.spark.session import BATCH_BYTES, NO_LIMIT
 from harken.spark.sizing import MEMORY_SHARE, executor_memory
 from harken.spark.subscriptions import Subscriptions
 from harken.spark.tasks import How, Request, match_events, match_packets, reject_events, route_events
+from harken.spark.workers import check_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -151,6 +152,9 @@ def plan(
     """How `match` would go about it. Takes the same arguments."""
     check_words(how, on_error, strategy)
     check_frame(events, keep)
+    if events.isStreaming:
+        raise EventError("the events are a stream, which never ends", suggestion="match_stream is for streams")
+    check_workers(events.sparkSession)
     index, state = index_of(events.sparkSession, subscriptions)
     collect = on_error == "collect"
     return plan_for(
@@ -195,12 +199,13 @@ def plan_for(
     schema = None if state.schema is None else Schema(state.schema)
     handed, names = _handed_through(events, event_id, keep)
     selected, transport = select(events, state.profile, schema, handed, collect=collect)
-    parts = Parts(index.path, state.layers, state.division, state.integer_ids)
+    parts = Parts(index.folder, state.layers, state.division, state.integer_ids)
     chosen = _strategy(events.sparkSession, state, strategy)
     copies = _copies(events.sparkSession, state) if chosen == "grid" else ()
     scattered = how == "grouped" and len(copies) > 1
     numbered = event_id is None or scattered
-    request = Request(parts, transport, moment_of(at), how, numbered, copies, schema, collect)
+    named = event_id is not None
+    request = Request(parts, transport, moment_of(at), how, numbered, copies, schema, collect, named)
     answer = _answer_schema(selected, transport, state, request)
     if chosen == "local":
         frame = selected.mapInArrow(partial(match_events, request), answer)

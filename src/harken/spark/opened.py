@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -18,9 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harken.engine import Engine
-from harken.spark.layers import Layer
+from harken.errors import IndexFormatError
+from harken.spark.layers import Layer, Part
 from harken.spark.segments import read_segment
 from harken.spark.sharding import Division, router_rows
+from harken.spark.storage import Folder, machine_cache
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 Found: TypeAlias = tuple[Rows, pa.Array]
@@ -31,7 +32,7 @@ Found: TypeAlias = tuple[Rows, pa.Array]
 class Parts:
     """What is to be opened: the layers of an index, and how its shards are divided."""
 
-    folder: Path
+    folder: Folder
     layers: tuple[Layer, ...]
     division: Division
     integer_ids: bool
@@ -50,9 +51,9 @@ class OpenShard:
         hidden = pa.array([], parts.id_type)
         for layer in reversed(parts.layers):
             if shard in layer.parts:
-                self._parts.append((_engine(parts.folder / "parts" / layer.parts[shard].folder), hidden))
+                self._parts.append((_engine(parts.folder, layer.parts[shard]), hidden))
             if layer.hides is not None:
-                ids = read_segment(parts.folder / "hidden", layer.hides).column("id").cast(parts.id_type)
+                ids = read_segment(parts.folder.child("hidden"), layer.hides).column("id").cast(parts.id_type)
                 hidden = pa.concat_arrays([hidden, *ids.chunks])
         self._id_type = parts.id_type
 
@@ -128,9 +129,9 @@ def joined(found: Sequence[Found], id_type: pa.DataType) -> Found:
 
 
 # What this process has open. Spark runs one task at a time in a worker, so nothing else looks here meanwhile.
-_ENGINES: dict[Path, Engine] = {}
-_OPEN: dict[Path, tuple[Parts, OpenIndex]] = {}
-_OPEN_SHARDS: dict[tuple[Path, int], tuple[Parts, OpenShard]] = {}
+_ENGINES: dict[tuple[Folder, str], Engine] = {}
+_OPEN: dict[Folder, tuple[Parts, OpenIndex]] = {}
+_OPEN_SHARDS: dict[tuple[Folder, int], tuple[Parts, OpenShard]] = {}
 _ROUTERS: dict[str, Router] = {}
 
 
@@ -160,11 +161,25 @@ def open_router(division: Division) -> Router:
     return _ROUTERS[known]
 
 
-def _engine(folder: Path) -> Engine:
-    if folder not in _ENGINES:
-        engine = _ENGINES[folder] = Engine.load(folder)
+def _engine(folder: Folder, part: Part) -> Engine:
+    key = folder, part.folder
+    if key not in _ENGINES:
+        engine = _ENGINES[key] = _loaded(folder.child("parts"), part)
         engine.schema = None  # tasks hold events to it once, not with every part
-    return _ENGINES[folder]
+    return _ENGINES[key]
+
+
+def _loaded(folder: Folder, part: Part) -> Engine:
+    """A part, from the disk of this machine; fetched anew if what is there is damaged."""
+    try:
+        return Engine.load(machine_cache().tree(folder, part.folder, part.bytes))
+    except IndexFormatError:
+        if folder.path is not None:
+            raise
+    except FileNotFoundError:
+        raise IndexFormatError(f"{folder}/{part.folder} is missing") from None
+    machine_cache().forget(folder, part.folder)
+    return Engine.load(machine_cache().tree(folder, part.folder, part.bytes))
 
 
 def _close_others(parts: Parts) -> None:
@@ -173,6 +188,6 @@ def _close_others(parts: Parts) -> None:
         del _OPEN[parts.folder]
     for key in [key for key, (known, _) in _OPEN_SHARDS.items() if key[0] == parts.folder and known != parts]:
         del _OPEN_SHARDS[key]
-    needed = {parts.folder / "parts" / part.folder for layer in parts.layers for part in layer.parts.values()}
-    for folder in [each for each in _ENGINES if each.is_relative_to(parts.folder) and each not in needed]:
-        del _ENGINES[folder]
+    needed = {part.folder for layer in parts.layers for part in layer.parts.values()}
+    for name in [name for folder, name in _ENGINES if folder == parts.folder and name not in needed]:
+        del _ENGINES[parts.folder, name]

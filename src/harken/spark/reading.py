@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from harken.spark.compiling import compiled_columns, plain
 from harken.spark.segments import DELETES
+from harken.spark.storage import Folder
+from harken.spark.writing import read_rejects_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def read_compiled(spark: SparkSession, subscriptions: Subscriptions, snapshot: Snapshot) -> DataFrame:
     """The subscriptions of a version, a task per file."""
     places = [at for at, segment in enumerate(snapshot.segments) if segment.kind != DELETES]
-    task = partial(_live_rows, subscriptions.path, snapshot.version)
+    task = partial(_live_rows, subscriptions.folder, snapshot.version)
     columns = compiled_columns(bool(snapshot.integer_ids))
     if not places:
         return spark.createDataFrame([], columns)
@@ -34,7 +34,7 @@ def read_compiled(spark: SparkSession, subscriptions: Subscriptions, snapshot: S
     )
 
 
-def read_rejects(spark: SparkSession, folder: Path, files: Sequence[str]) -> DataFrame:
+def read_rejects(spark: SparkSession, folder: Folder, files: Sequence[str]) -> DataFrame:
     """The rejected rows of some files, a task per file. Spark itself would take some names for patterns."""
     columns = "id string, expression string, reason string, line int, column int"
     if not files:
@@ -43,17 +43,17 @@ def read_rejects(spark: SparkSession, folder: Path, files: Sequence[str]) -> Dat
     return names.mapInArrow(partial(_rejected_rows, folder), columns)
 
 
-def _live_rows(path: Path, version: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _live_rows(folder: Folder, version: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     from harken.spark.subscriptions import Subscriptions
 
-    subscriptions = Subscriptions(path)
+    subscriptions = Subscriptions(folder)
     snapshot = subscriptions.snapshot(version)
     for batch in batches:
         for at in batch.column(0).to_pylist():
             yield from plain(subscriptions.live(snapshot, at)).to_batches()
 
 
-def _rejected_rows(folder: Path, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _rejected_rows(folder: Folder, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for file in batch.column(0).to_pylist():
-            yield from pq.read_table(folder / file).to_batches()
+            yield from read_rejects_file(folder, file).to_batches()

@@ -106,10 +106,12 @@ class EventStatistics:
         """
         return dependence(self._sampled(first), self._sampled(second))
 
-    def write_sample(self, path: str | Path) -> None:
-        """Write the sample as an Arrow stream, uncompressed so that it can be mapped; readers never see a part."""
-        with _replacing(Path(path)) as draft, pa.ipc.new_stream(str(draft), self.sample.schema) as stream:
+    def sample_bytes(self) -> bytes:
+        """The sample as an Arrow stream."""
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, self.sample.schema) as stream:
             stream.write_table(self.sample)
+        return bytes(sink.getvalue().to_pybytes())
 
     def save(self, path: str | Path) -> None:
         """Write all of it into one file, in place of what was there."""

@@ -7,55 +7,66 @@ gives the matches of one that was never disturbed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harken.engine import OnError
 from harken.errors import ArgumentError, EventError
+from harken.spark.checkpoints import Checkpoint
 from harken.spark.index import Index, index_beside
 from harken.spark.lasting import EventValidity, LastingEvents
 from harken.spark.layers import IndexState
-from harken.spark.ledger import Entry, Ledger
+from harken.spark.ledger import Entry
 from harken.spark.matching import check_frame, check_words, plan_for
-from harken.spark.sinks import Sink, TableSink
+from harken.spark.readers import Reader, Readers
+from harken.spark.sinks import Query, Sink, TableSink
+from harken.spark.storage import Folder
 from harken.spark.subscriptions import Subscriptions
 from harken.spark.tasks import How
+from harken.spark.workers import check_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-TIDY_EVERY = 50
-"""Batches after which parts of the index that nobody needs any more are removed."""
+
+Address: TypeAlias = str | os.PathLike[str] | Folder
+"""A path, or an address in a store."""
 
 
 def match_stream(
     events: DataFrame,
     subscriptions: Subscriptions,
-    output: Sink | str | Path,
+    output: Sink | Address,
     *,
-    checkpoint: str | Path,
+    checkpoint: Address,
     event_id: str | None = None,
     keep: Sequence[str] = (),
     how: How = "pairs",
     validity: EventValidity | None = None,
     on_error: OnError = "raise",
-    rejects: Sink | str | Path | None = None,
+    rejects: Sink | Address | None = None,
     trigger: str | None = None,
     available_now: bool = False,
     name: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> StreamingQuery:
     """Start a query that matches a stream of events and writes its matches to a sink, or a folder of Parquet.
 
     Changes of the subscriptions take effect from one batch to the next. `checkpoint` is a folder that belongs to
-    this query; started again with it, the query goes on where it was, without loss or repetition. With `validity`,
+    this query, by its path or its address in a store; started again with it, the query goes on where it was,
+    without loss or repetition. With another checkpoint it is another query, and needs another output. Without
+    `event_id`, events are called by their batch and a number in it, as in "12-7", so that no name comes twice.
+
+    With `validity`,
     events are kept as long as they hold, and subscriptions that come later meet them; events need an `event_id`
     then. An event with a value of another type than the schema declares ends the query; with `on_error="collect"`
     the others are matched, and it goes, with the reason, to `rejects`: a sink or a folder of Parquet, `rejects` in
     the checkpoint unless said, which takes each batch once. `trigger` is an interval like "1 second"; with
-    `available_now` the query ends when all there is is done.
+    `available_now` the query ends when all there is is done. `storage_options` are those of the store, where the
+    settings of the session do not tell.
     """
     check_words(how, on_error)
     check_frame(events, keep)
@@ -67,13 +78,21 @@ def match_stream(
         if event_id is None:
             raise EventError("events that are kept need an id to be known again", suggestion="pass event_id")
         validity.check(events)
-    folder = Path(checkpoint).absolute()
-    left_out = None if on_error == "raise" else _sink(folder / "rejects" if rejects is None else rejects)
+    check_workers(events.sparkSession)
+    place = Checkpoint(checkpoint, storage_options)
+    told = place.folder.child("rejects") if rejects is None else rejects
     matcher = BatchMatcher(
-        subscriptions, _sink(output), folder / "harken", event_id, tuple(keep), how, validity, left_out
+        subscriptions,
+        _sink(output, storage_options),
+        place,
+        event_id,
+        tuple(keep),
+        how,
+        validity,
+        None if on_error == "raise" else _sink(told, storage_options),
     )
     source = matcher.prepared(events)
-    writer = source.writeStream.foreachBatch(matcher).option("checkpointLocation", str(folder / "spark"))
+    writer = source.writeStream.foreachBatch(matcher).option("checkpointLocation", place.spark.address)
     if name is not None:
         writer = writer.queryName(name)
     if available_now:
@@ -83,8 +102,10 @@ def match_stream(
     return writer.start()
 
 
-def _sink(given: Sink | str | Path) -> Sink:
-    return TableSink(given) if isinstance(given, str | Path) else given
+def _sink(given: Sink | Address, options: Mapping[str, Any] | None) -> Sink:
+    if isinstance(given, str | os.PathLike | Folder):
+        return TableSink(given, storage_options=options)
+    return given
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +114,15 @@ class BatchMatcher:
 
     subscriptions: Subscriptions
     sink: Sink
-    folder: Path
+    checkpoint: Checkpoint
     event_id: str | None
     keep: tuple[str, ...]
     how: How
     validity: EventValidity | None
     rejects: Sink | None = None
     """Where events go that cannot be matched; without it, they end the stream."""
+    _noted: set[tuple[int, int]] = field(default_factory=set, init=False, compare=False, repr=False)
+    """Where this stream was last noted to be."""
 
     def prepared(self, events: DataFrame) -> DataFrame:
         """The stream to run on: where events are kept, changes of the subscriptions are part of it."""
@@ -111,16 +134,28 @@ class BatchMatcher:
 
     def __call__(self, events: DataFrame, batch: int) -> None:
         """Match a batch, or match it again, and hand the matches to the sink."""
-        lasting = None if self.validity is None else LastingEvents(self.folder / "events", self.validity)
+        events_kept = self.checkpoint.events
+        lasting = None if self.validity is None else LastingEvents(events_kept, self.validity)
+        query = self.checkpoint.query  # refuses a ledger of another query, before anything is added to it
         clock = None if lasting is None else lasting.clock(batch)
-        entry = Ledger(self.folder / "ledger").decide(batch, self.subscriptions.version, clock)
+        entry = self.checkpoint.ledger.decide(batch, self.subscriptions.version, clock)
+        if entry.skipped is not None:
+            return
+        self._note(query, entry)
         index, state = index_beside(events.sparkSession, self.subscriptions, entry.version)
         if lasting is None:
             self._once(events, index, state, entry)
         else:
             self._with_lasting(events, index, state, entry, lasting)
-        if batch % TIDY_EVERY == TIDY_EVERY - 1:
-            index.vacuum()
+
+    def _note(self, query: Query, entry: Entry) -> None:
+        """Say which versions a repetition of this batch needs, so that they are kept."""
+        at = entry.version, entry.before
+        if at not in self._noted:
+            readers = Readers(self.subscriptions.folder.child("readers"))
+            readers.note(Reader.now(query.id, query.checkpoint, *at, follows=self.validity is not None))
+            self._noted.clear()
+            self._noted.add(at)
 
     def _once(self, events: DataFrame, index: Index, state: IndexState, entry: Entry) -> None:
         """Match events that are not kept; they are read once, though rejects and matches are two jobs."""
@@ -138,7 +173,7 @@ class BatchMatcher:
         # Before the first subscription it is open whether their ids are numbers or strings, and with it the type
         # of a column that tables have to keep to.
         if self.subscriptions.snapshot(entry.version).integer_ids is not None:
-            self.sink.write(entry.batch, matches)
+            self.sink.write(entry.batch, matches, self.checkpoint.query)
 
     def _matched(
         self, events: DataFrame, index: Index, state: IndexState, entry: Entry, *, tell: bool = True
@@ -156,8 +191,17 @@ class BatchMatcher:
             collect=self.rejects is not None,
         )
         if tell and self.rejects is not None and planned.rejects is not None and state.schema is not None:
-            self.rejects.write(entry.batch, planned.rejects)
-        return planned.frame
+            self.rejects.write(entry.batch, self._named(entry, planned.rejects), self.checkpoint.query)
+        return self._named(entry, planned.frame)
+
+    def _named(self, entry: Entry, frame: DataFrame) -> DataFrame:
+        """Events by names that never come again: those of events without an id have the batch in them."""
+        from pyspark.sql import functions
+
+        if self.event_id is not None:
+            return frame
+        number = functions.col("event").cast("string")
+        return frame.withColumn("event", functions.concat(functions.lit(f"{entry.batch}-"), number))
 
     def _with_lasting(
         self, events: DataFrame, index: Index, state: IndexState, entry: Entry, lasting: LastingEvents
@@ -166,6 +210,7 @@ class BatchMatcher:
         from harken.spark.changes import without_changes
 
         arrived = without_changes(events).persist()
+        changed = None
         try:
             matches = self._matched(arrived, index, state, entry)
             changed = index.changes(arrived.sparkSession, state, entry.before)
@@ -177,3 +222,5 @@ class BatchMatcher:
             lasting.expire(entry.batch, entry.clock)
         finally:
             arrived.unpersist()
+            if changed is not None:
+                index.discard(changed, state)

@@ -1,20 +1,25 @@
 """Subscriptions on storage that many processes share: a folder in which every change set is a version.
 
     subscriptions/
-      versions/00000000000000000003.json    which files make up version 3, and what their subscriptions ask for
+      versions/00000000000000000003.json    which files version 3 added, and what their subscriptions ask for
       segments/….arrows                     compiled subscriptions that came or changed, or ids that went
       rejects/….parquet                     rows that were not taken, and why
+      readers/….json                        the version that a stream is at
 
 Files are written before the version that names them, and never changed. So a change is there entirely or not at
-all, readers of a version are not disturbed by later ones, and two writers at once cannot mix.
+all, readers of a version are not disturbed by later ones, and two writers at once cannot mix. Whoever changes
+something merges files when they have become many, and removes old versions when nobody can be reading them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -38,10 +43,15 @@ from harken.model.subscriptions import SubscriptionId, checked_id
 from harken.model.values import Type
 from harken.normal.compiled import conform, id_array
 from harken.spark.compiling import Rules
+from harken.spark.known import KnownIds, in_use, unknown
+from harken.spark.merging import ids_in, live_tables, merge, overdue, without
 from harken.spark.profile import Profile
+from harken.spark.readers import Reader, Readers
+from harken.spark.retention import GRACE, ORPHANS, Retention
 from harken.spark.segments import APPENDS, DELETES, UPSERTS, Kind, Segment, SegmentWriter, read_segment
-from harken.spark.snapshots import Snapshot
-from harken.spark.versions import VersionLog
+from harken.spark.snapshots import WHOLE_EVERY, Delta, Snapshot, modern
+from harken.spark.storage import Folder, folder_at
+from harken.spark.versions import Document, VersionLog
 from harken.spark.writing import Place, Written, write_frame, write_source
 
 if TYPE_CHECKING:
@@ -49,6 +59,9 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 50
 """How often a change is tried again when another writer was first."""
+
+FORGET_EVERY = 256
+"""Versions after which those are forgotten that nobody can need any more."""
 
 OnError: TypeAlias = Literal["raise", "collect"]
 
@@ -62,29 +75,37 @@ class Change(NamedTuple):
 
 
 class Subscriptions:
-    """Subscriptions in a folder that all of a cluster reach by the same path.
+    """Subscriptions in a folder that all of a cluster reach by the same address: a path, or one in a store.
 
-    Any number of processes may read and change it at once. A change costs what it writes; nothing is rewritten
-    until `compact`.
+    Any number of processes may read and change it at once. A change costs what it writes, and now and then what it
+    takes to merge files of changes before it: some ten times as much as all changes together, however many.
+
+    `storage_options` are those of the store (`access_key_id`, `endpoint` and the like, as obstore calls them);
+    without them, the settings of the Spark session and the environment tell.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path).absolute()
-        self._place = Place(self.path)
-        self._log = VersionLog(self.path / "versions")
+    def __init__(
+        self, path: str | os.PathLike[str] | Folder, *, storage_options: Mapping[str, Any] | None = None
+    ) -> None:
+        self.folder = folder_at(path, storage_options)
+        self._place = Place(self.folder)
+        self._log = VersionLog(self.folder.child("versions"))
+        self._known = KnownIds(self._place.segments)
         if self._log.latest() is None:
             raise IndexFormatError(
-                f"{self.path} holds no subscriptions", suggestion="Subscriptions.create(path) starts a new folder"
+                f"{self.folder} holds no subscriptions",
+                suggestion="Subscriptions.create(path) starts a new folder",
             )
 
     @classmethod
     def create(
         cls,
-        path: str | Path,
+        path: str | os.PathLike[str] | Folder,
         *,
         schema: Schema | dict[str, Type | str] | None = None,
         limits: Limits = DEFAULT_LIMITS,
         exist_ok: bool = False,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> Subscriptions:
         """Start a folder, with version 0, which is empty; OutputExistsError if there is one already.
 
@@ -93,24 +114,33 @@ class Subscriptions:
         """
         declared = schema if schema is None or isinstance(schema, Schema) else Schema(schema)
         first = Snapshot(0, Rules(declared, limits), None, (), Profile())
-        log = VersionLog(Path(path) / "versions")
+        folder = folder_at(path, storage_options)
+        log = VersionLog(folder.child("versions"))
         # Of one that is old, version 0 may be forgotten.
         exists = log.latest() is not None
         if not exists:
             try:
-                log.append(0, first.to_json("create"))
+                log.append(0, Delta(0, "create", None, (), Profile()).to_json(first))
             except ConcurrentChangeError:
                 exists = True
         if exists and not exist_ok:
             advice = "Subscriptions(path) opens it, create(path, exist_ok=True) opens or starts it"
-            raise OutputExistsError(str(Path(path).absolute()), advice)
-        store = cls(path)
+            raise OutputExistsError(str(folder), advice)
+        store = cls(folder)
         if exists and store.snapshot().rules != first.rules:
-            raise SubscriptionError(f"{store.path} was created with another schema or other limits")
+            raise SubscriptionError(f"{folder} was created with another schema or other limits")
         return store
 
     def __repr__(self) -> str:
-        return f"Subscriptions({str(self.path)!r}, version={self.version})"
+        return f"Subscriptions({str(self.folder)!r}, version={self.version})"
+
+    def __reduce__(self) -> tuple[type[Subscriptions], tuple[Folder]]:
+        return Subscriptions, (self.folder,)
+
+    @property
+    def path(self) -> Path | None:
+        """The folder on file systems of this machine; None if it is in a store."""
+        return self.folder.path
 
     @property
     def version(self) -> int:
@@ -118,9 +148,23 @@ class Subscriptions:
         return self._log.latest() or 0
 
     def snapshot(self, version: int | None = None) -> Snapshot:
-        """A version, or the latest one. Costs one small file."""
+        """A version, or the latest one. Costs a few small files."""
         number = self.version if version is None else version
-        return Snapshot.from_json(self._log.read(number), str(self.path))
+        document = self._read(number)
+        changes = []
+        while not document.get("whole"):
+            changes.append(self._delta(document))
+            document = self._read(number - len(changes))
+        snapshot = Snapshot.from_json(document, str(self.folder))
+        for change in reversed(changes):
+            snapshot = snapshot.after(change)
+        return snapshot
+
+    def _read(self, version: int) -> Document:
+        return modern(self._log.read(version), str(self.folder))
+
+    def _delta(self, document: Document) -> Delta:
+        return Delta.from_json(document, str(self.folder))
 
     # ---------------------------------------------------------------- changing
 
@@ -146,45 +190,37 @@ class Subscriptions:
         return self._commit(written, "delete", check)
 
     def compact(self) -> Change:
-        """Write the subscriptions that hold now into one fresh file; earlier versions stay readable.
+        """Write the subscriptions that hold now into one fresh file; earlier versions stay readable for a while.
 
-        ConcurrentChangeError, and no change, if somebody changes the subscriptions meanwhile.
+        ConcurrentChangeError, and no change, if somebody changes the subscriptions meanwhile. Rarely needed:
+        changes merge files by themselves.
         """
-        snapshot = self.snapshot()
-        profile = Profile()
-        with SegmentWriter(self._place.segments, APPENDS) as writer:
-            for table in self.tables(snapshot):
-                writer.write(table)
-                profile = profile.joined(Profile.of(table))
-        segment = writer.segment()
-        written = Written(() if segment is None else (segment,), (), 0, profile)
-        compacted = _after(replace(snapshot, segments=(), profile=Profile()), written)
-        compacted = replace(compacted, rewritten=compacted.version)
-        try:
-            self._log.append(compacted.version, compacted.to_json("compact"))
-        except ConcurrentChangeError:
-            written.discard(self._place)
-            raise
-        return Change(compacted.version, written.rows, 0)
+        return self._merge(self.snapshot(), "compact")
 
-    def vacuum(self, keep: int = 10) -> int:
-        """Forget all but the latest `keep` versions, and remove files that none of these names; how many.
+    def vacuum(self, keep: int = 10, *, grace: timedelta = GRACE, orphans: timedelta = ORPHANS) -> int:
+        """Forget versions that nobody can need, and remove files that no version names; how many files went.
 
-        Not beside a change, whose files are not named yet.
+        What stays are the latest `keep` versions, those that were the latest within `grace`, and what streams are
+        at. Files that no version names go when they are older than `orphans`: before that, they may be those of a
+        change that is being made.
         """
-        if keep < 1:
-            raise ValueError(f"keep is at least 1, found {keep}")
-        numbers = self._log.numbers()
-        kept = [self.snapshot(number) for number in numbers[-keep:]]
-        for number in numbers[:-keep]:
-            self._log.forget(number)
-        named = {segment.file for each in kept for segment in each.segments}
-        named.update(file for each in kept for file in each.rejects)
-        folders = (self._place.segments, self._place.rejects)
-        unnamed = [path for folder in folders for path in folder.glob("*") if path.name not in named]
-        for path in unnamed:
-            path.unlink(missing_ok=True)  # somebody else may be at it too
-        return len(unnamed)
+        return self._retention.vacuum(keep, grace, orphans)
+
+    def readers(self) -> list[Reader]:
+        """The streams that have not ended for good, as far as anybody knows, and the versions they are at."""
+        return self._readers.all()
+
+    def release(self, query: str) -> None:
+        """No longer keep what a stream needs, as it will not be started again."""
+        self._readers.remove(query)
+
+    @property
+    def _readers(self) -> Readers:
+        return Readers(self.folder.child("readers"))
+
+    @property
+    def _retention(self) -> Retention:
+        return Retention(self._log, self._place, self._readers, self._read)
 
     # ---------------------------------------------------------------- reading
 
@@ -203,52 +239,40 @@ class Subscriptions:
     def since(self, snapshot: Snapshot, version: int) -> Snapshot | None:
         """Of a version, only what changed after an earlier one; None if that can no longer be told.
 
-        Past the point where everything was last written anew, the version before it tells, unless it is forgotten.
+        Reads a small file for every version between them.
         """
-        changed = snapshot.since(version)
-        if changed is not None:
-            return changed
-        try:
-            earlier = self.since(self.snapshot(snapshot.rewritten - 1), version)
-        except UnknownVersionError:
-            return None
-        later = snapshot.since(snapshot.rewritten)
-        if earlier is None or later is None:
-            return None
-        return replace(snapshot, segments=(*earlier.segments, *later.segments))
+        added: list[Segment] = []
+        for number in range(snapshot.version, version, -1):
+            try:
+                change = self._delta(self._read(number))
+            except UnknownVersionError:
+                return None
+            if not change.replaced:
+                added[:0] = change.added
+        return replace(snapshot, segments=tuple(added))
 
     def tables(self, snapshot: Snapshot) -> Iterator[pa.Table]:
         """The subscriptions that hold at a version, in the compiled form, file by file from the latest on."""
-        return self._held(snapshot)
+        return live_tables(self._place.segments, snapshot.segments)
 
     def live(self, snapshot: Snapshot, at: int) -> pa.Table:
         """Of the file at this place, the subscriptions that no later file replaces or removes."""
         later = [each for each in snapshot.segments[at + 1 :] if each.kind != APPENDS]
         table = read_segment(self._place.segments, snapshot.segments[at])
-        return _without(table, [self._ids_in(later)] if later else [])
+        return without(table, ids_in(self._place.segments, later).chunks if later else [])
 
     def ids(self, snapshot: Snapshot) -> pa.ChunkedArray:
         """The ids of all subscriptions that hold at a version. Reads every file once."""
         id_type = pa.int64() if snapshot.integer_ids else pa.string()
-        chunks = [chunk for table in self._held(snapshot, ["id"]) for chunk in table.column("id").chunks]
-        return pa.chunked_array(chunks, id_type)
+        tables = live_tables(self._place.segments, snapshot.segments, ["id"])
+        return pa.chunked_array([chunk for table in tables for chunk in table.column("id").chunks], id_type)
 
     def superseded(self, snapshot: Snapshot) -> pa.Array:
         """The ids that files of a version replace or remove, wherever they were before; each once."""
         segments = [each for each in snapshot.segments if each.kind != APPENDS]
-        return self._ids_in(segments).unique() if segments else id_array([])
+        return ids_in(self._place.segments, segments).unique() if segments else id_array([])
 
     # ---------------------------------------------------------------- inside
-
-    def _held(self, snapshot: Snapshot, columns: list[str] | None = None) -> Iterator[pa.Table]:
-        """What holds, from the latest file on: so that each file is read once, however many replace others."""
-        gone: list[pa.Array] = []
-        for segment in reversed(snapshot.segments):
-            table = read_segment(self._place.segments, segment)
-            if segment.kind != DELETES:
-                yield _without(table if columns is None else table.select(columns), gone)
-            if segment.kind != APPENDS:
-                gone.extend(table.column("id").chunks)
 
     def _put(self, rows: SubscriptionSource | DataFrame, kind: Kind, on_error: OnError) -> Change:
         if on_error not in ("raise", "collect"):
@@ -262,7 +286,7 @@ class Subscriptions:
             error = BulkLoadError(written.rejected_rows(self._place))
             written.discard(self._place)
             raise error
-        ids = self._ids_in(written.segments) if written.segments else id_array([])
+        ids = ids_in(self._place.segments, written.segments).combine_chunks() if written.segments else id_array([])
         check = (lambda snapshot: self._refuse_known(ids, snapshot)) if kind == APPENDS else _unchecked
         return self._commit(written, kind, check, ids)
 
@@ -275,9 +299,8 @@ class Subscriptions:
             for attempt in range(ATTEMPTS):
                 before = self.snapshot().with_ids(self._integer_ids(written.segments))
                 check(before)
-                after = _after(before, written)
                 try:
-                    self._log.append(after.version, after.to_json(operation))
+                    after = self._append(before, _change(before, written, operation))
                 except ConcurrentChangeError:
                     if attempt == ATTEMPTS - 1:
                         raise
@@ -286,11 +309,39 @@ class Subscriptions:
         except HarkenError:  # after any other error, the version may be there and need its files
             written.discard(self._place)
             raise
+        self._tidy(after)
         return Change(after.version, written.rows, written.rejected)
 
-    def _ids_in(self, segments: Iterable[Segment]) -> pa.Array:
-        tables = [read_segment(self._place.segments, segment) for segment in segments]
-        return pa.concat_arrays([chunk for table in tables for chunk in table.column("id").chunks])
+    def _append(self, before: Snapshot, change: Delta) -> Snapshot:
+        """Make a version; ConcurrentChangeError if somebody else made it first."""
+        after = before.after(change)
+        tell_all = change.replaced or change.version % WHOLE_EVERY == 0
+        self._log.append(after.version, change.to_json(after if tell_all else None))
+        return after
+
+    def _tidy(self, latest: Snapshot) -> None:
+        """Merge files if there are many, and forget versions that are old, now and then."""
+        # The change is made whatever becomes of this, and the next one tries it again.
+        with suppress(ConcurrentChangeError):
+            run = overdue(latest.segments)
+            if run:
+                self._merge(latest, "merge", run)
+        if latest.version % FORGET_EVERY == 0:
+            self._retention.forget()
+
+    def _merge(self, before: Snapshot, operation: str, run: Sequence[Segment] | None = None) -> Change:
+        """Write files anew as one, all of them unless said."""
+        chosen = before.segments if run is None else run
+        is_all = len(chosen) == len(before.segments)
+        merged, profile = merge(self._place.segments, chosen, is_all=is_all)
+        replaced = frozenset(each.file for each in chosen)
+        change = Delta(before.version + 1, operation, before.integer_ids, merged, profile, (), replaced)
+        try:
+            after = self._append(before, change)
+        except ConcurrentChangeError:
+            self._place.segments.remove(each.file for each in merged)
+            raise
+        return Change(after.version, sum(each.rows for each in merged), 0)
 
     def _integer_ids(self, segments: tuple[Segment, ...]) -> bool | None:
         if not segments:
@@ -299,25 +350,15 @@ class Subscriptions:
         return bool(pa.types.is_integer(table.schema.field("id").type))
 
     def _refuse_known(self, ids: pa.Array, snapshot: Snapshot) -> None:
-        known = self.ids(snapshot)
-        if len(known) and len(ids):
-            clash = ids.filter(pc.is_in(ids, value_set=known.combine_chunks()))
-            if len(clash):
-                advice = "upsert puts new expressions in the place of those there are"
-                raise DuplicateSubscriptionError(clash[0].as_py(), suggestion=advice)
+        clash = in_use(ids, self._known.at(snapshot, self.since))
+        if len(clash):
+            advice = "upsert puts new expressions in the place of those there are"
+            raise DuplicateSubscriptionError(clash[0].as_py(), suggestion=advice)
 
     def _refuse_unknown(self, ids: pa.Array, snapshot: Snapshot) -> None:
-        known = self.ids(snapshot).combine_chunks().cast(ids.type)
-        strangers = ids.filter(pc.invert(pc.is_in(ids, value_set=known)))
+        strangers = unknown(ids, self._known.at(snapshot, self.since))
         if len(strangers):
             raise UnknownSubscriptionError(strangers[0].as_py())
-
-
-def _without(table: pa.Table, gone: list[pa.Array]) -> pa.Table:
-    """The rows of a table that have none of these ids."""
-    if not gone:
-        return table
-    return table.filter(pc.invert(pc.is_in(table.column("id"), value_set=pa.concat_arrays(gone))))
 
 
 def _unchecked(snapshot: Snapshot) -> None:
@@ -333,16 +374,10 @@ def _refuse_repeated(ids: pa.Array | None) -> None:
     raise DuplicateSubscriptionError(often[0].as_py(), "comes twice in one change", "name every id once")
 
 
-def _after(before: Snapshot, written: Written) -> Snapshot:
+def _change(before: Snapshot, written: Written, operation: str) -> Delta:
     version = before.version + 1
-    added = tuple(replace(segment, version=version) for segment in written.segments)
-    return replace(
-        before,
-        version=version,
-        segments=(*before.segments, *added),
-        profile=before.profile.joined(written.profile),
-        rejects=written.rejects,
-    )
+    added = tuple(segment.of_version(version) for segment in written.segments)
+    return Delta(version, operation, before.integer_ids, added, written.profile, written.rejects)
 
 
 def _is_frame(rows: object) -> bool:

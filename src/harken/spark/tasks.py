@@ -44,8 +44,10 @@ class Request:
     """What events are held to, before they are matched."""
     collect: bool = False
     """Whether events at fault are left out; otherwise the first fails the job."""
+    named: bool = False
+    """Whether the first column handed through is the id of events."""
 
-    def to_match(self, table: pa.Table) -> Iterator[tuple[Rows | None, pa.Table]]:
+    def to_match(self, table: pa.Table, first: int) -> Iterator[tuple[Rows | None, pa.Table]]:
         """The events to match, in parts in which every column is of one type, and which rows they are."""
         for rows, events in self.transport.parts(table):
             faults = {} if self.schema is None else column_faults(leaf_columns(events), self.schema)
@@ -53,7 +55,10 @@ class Request:
                 yield rows, events
                 continue
             if not self.collect:
-                raise self._told(faults[min(faults)], events)
+                row = min(faults)
+                raise self._told(
+                    faults[row], events, self._id(table, row if rows is None else int(rows[row]), first)
+                )
             kept = np.delete(np.arange(events.num_rows), list(faults))
             yield kept if rows is None else rows[kept], events.take(pa.array(kept))
 
@@ -65,15 +70,22 @@ class Request:
             for row, error in column_faults(leaf_columns(events), self.schema).items():
                 yield row if rows is None else int(rows[row]), self._told(error, events)
 
-    def _told(self, error: EventError, events: pa.Table) -> EventError:
-        """A fault in Spark's words, where its value has travelled in another form."""
+    def _id(self, table: pa.Table, row: int, first: int) -> str:
+        """What an event is called in the answer."""
+        if not self.named:
+            return str(first + row)
+        return str(self.transport.handed_through(table)[0][row].as_py())
+
+    def _told(self, error: EventError, events: pa.Table, event: str | None = None) -> EventError:
+        """A fault of an event, in Spark's words where its value has travelled in another form."""
         named = str(error.attribute)
         at = next((name for name in (named, *parents(named)) if name in self.transport.foreign), None)
         if at is None or self.schema is None:
+            error.event = event
             return error
         said = f"attribute {named!r} is declared {self.schema[named].value}, found {self.transport.foreign[at]}"
         value = events.column(at)[error.row].as_py().decode()
-        return EventError(said, attribute=named, row=error.row, value=value)
+        return EventError(said, attribute=named, row=error.row, value=value, event=event)
 
     def columns(self, table: pa.Table, first: int) -> list[pa.ChunkedArray]:
         """The columns of events that go into the answer: their ids, and what is kept."""
@@ -86,7 +98,7 @@ def match_events(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterato
     index = open_index(request.parts)
     for first, table in _tables(batches):
         columns = request.columns(table, first)
-        for part, events in request.to_match(table):
+        for part, events in request.to_match(table, first):
             rows, ids = index.match(events, request.at)
             yield from _answer(request, (rows if part is None else part[rows], ids), columns)
 
@@ -111,7 +123,7 @@ def route_events(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterato
     turn = [_partition()] * len(request.copies)
     for first, table in _tables(batches):
         through = request.columns(table, first)
-        for part, events in request.to_match(table):
+        for part, events in request.to_match(table, first):
             packet = pa.Table.from_arrays(
                 [*events.columns, *(each if part is None else each.take(pa.array(part)) for each in through)],
                 [*(f"a{name}" for name in events.column_names), *(f"o{at}" for at in range(_through(request)))],

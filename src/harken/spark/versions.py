@@ -1,20 +1,18 @@
 """Numbered documents in a folder, each written once and whole: how storage shared by many processes changes.
 
-A version is one small JSON file. Its writer makes it visible by linking it to its number, which the file system
-grants to exactly one of several writers; so readers see a version entirely or not at all, and of two changes made
-at once one is told.
+A version is one small JSON file. Its name is its number, which the store grants to exactly one of several writers;
+so readers see a version entirely or not at all, and of two changes made at once one is told.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import uuid
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from harken.durable import sync, write_durably
 from harken.errors import ConcurrentChangeError, IndexFormatError, UnknownVersionError
+from harken.spark.storage import Entry, Folder, folder_at
 
 Document: TypeAlias = dict[str, Any]
 """Whatever JSON holds: who wrote it knows its form."""
@@ -25,53 +23,67 @@ _DIGITS, _SUFFIX = 20, ".json"
 class VersionLog:
     """Documents 0, 1, 2, ... in a folder. Any number of processes may read and append."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Folder | str | os.PathLike[str]) -> None:
+        self.folder = folder_at(folder)
+        self._known: int | None = None
+        """A version that there was; what is newer is looked for beyond it."""
 
     def numbers(self) -> list[int]:
         """All versions there are, ascending. Linear in their number."""
-        try:
-            names = os.listdir(self.folder)
-        except FileNotFoundError:
-            return []
-        return sorted(int(name.removesuffix(_SUFFIX)) for name in names if _is_version(name))
+        return [number for number, _ in self.entries()]
+
+    def entries(self, after: int = -1) -> list[tuple[int, Entry]]:
+        """All versions beyond one, ascending, with what the store knows of them."""
+        found = self.folder.entries(_name(after) if after >= 0 else "")
+        return [(int(each.name.removesuffix(_SUFFIX)), each) for each in found if _is_version(each.name)]
 
     def latest(self) -> int | None:
         """The newest version; None before the first."""
-        return max(self.numbers(), default=None)
+        newer = self.entries(-1 if self._known is None else self._known)
+        if newer:
+            self._known = newer[-1][0]
+        elif self._known is not None and not self.folder.exists(_name(self._known)):
+            self._known = max(self.numbers(), default=None)  # somebody has removed it all, and maybe begun anew
+        return self._known
 
     def read(self, version: int) -> Document:
         """What a version says; UnknownVersionError if there is none of this number."""
-        path = self._path(version)
+        document = self.find(version)
+        if document is None:
+            raise UnknownVersionError(str(self.folder), version, self.latest())
+        return document
+
+    def find(self, version: int) -> Document | None:
+        """What a version says, if there is one of this number. Lists nothing."""
+        where = f"{self.folder}/{_name(version)}"
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
+            document = json.loads(self.folder.read(_name(version)))
         except FileNotFoundError:
-            raise UnknownVersionError(str(self.folder), version, self.latest()) from None
-        except (ValueError, OSError) as error:
-            raise IndexFormatError(f"{path} is damaged: {error}") from error
+            return None
+        except ValueError as error:
+            raise IndexFormatError(f"{where} is damaged: {error}") from error
         if not isinstance(document, dict):
-            raise IndexFormatError(f"{path} is damaged: it holds no document")
+            raise IndexFormatError(f"{where} is damaged: it holds no document")
         return document
 
     def append(self, version: int, document: Document) -> None:
         """Write a version; ConcurrentChangeError if another writer has taken its number."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        draft = self.folder / f".{uuid.uuid4().hex}"
         try:
-            write_durably(draft, json.dumps(document, indent=1))
-            os.link(draft, self._path(version))
+            self.folder.create(_name(version), json.dumps(document, indent=1).encode())
         except FileExistsError:
             raise ConcurrentChangeError(str(self.folder), version) from None
-        finally:
-            draft.unlink(missing_ok=True)
-        sync(self.folder)
 
-    def forget(self, version: int) -> None:
-        """Remove a version, if it is there."""
-        self._path(version).unlink(missing_ok=True)
+    def amend(self, version: int, document: Document) -> None:
+        """Write a version in the place of what it was: only where nobody relies on that any more."""
+        self.folder.replace(_name(version), json.dumps(document, indent=1).encode())
 
-    def _path(self, version: int) -> Path:
-        return self.folder / f"{version:0{_DIGITS}d}{_SUFFIX}"
+    def forget(self, versions: Iterable[int]) -> None:
+        """Remove versions, as far as they are there."""
+        self.folder.remove(map(_name, versions))
+
+
+def _name(version: int) -> str:
+    return f"{version:0{_DIGITS}d}{_SUFFIX}"
 
 
 def _is_version(name: str) -> bool:

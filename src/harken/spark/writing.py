@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -18,7 +17,9 @@ from harken.intake import SubscriptionSource
 from harken.spark.compiling import Outcome, Rules, compile_source, portions, subscription_columns
 from harken.spark.profile import Profile
 from harken.spark.segments import Kind, Segment, SegmentWriter
+from harken.spark.storage import Folder
 from harken.spark.versions import Document
+from harken.spark.workers import check_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,17 +29,17 @@ if TYPE_CHECKING:
 class Place:
     """Where the files of subscriptions lie."""
 
-    path: Path
+    folder: Folder
 
     @property
-    def segments(self) -> Path:
+    def segments(self) -> Folder:
         """The folder of compiled subscriptions and of ids that went."""
-        return self.path / "segments"
+        return self.folder.child("segments")
 
     @property
-    def rejects(self) -> Path:
+    def rejects(self) -> Folder:
         """The folder of rows that were not taken."""
-        return self.path / "rejects"
+        return self.folder.child("rejects")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +73,14 @@ class Written:
         """All rejected rows, read from the files of tasks if this process did not compile them."""
         if self.known:
             return self.known
-        tables = [pq.read_table(place.rejects / file, columns=["reason"]) for file in self.rejects]
+        tables = [read_rejects_file(place.rejects, file).select(["reason"]) for file in self.rejects]
         reasons = pa.concat_tables(tables).column("reason").to_pylist()
         return [FileReject(row, reason) for row, reason in enumerate(reasons)]
 
     def discard(self, place: Place) -> None:
         """Remove the files."""
-        for segment in self.segments:
-            (place.segments / segment.file).unlink(missing_ok=True)
-        for name in self.rejects:
-            (place.rejects / name).unlink(missing_ok=True)
+        place.segments.remove(segment.file for segment in self.segments)
+        place.rejects.remove(self.rejects)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +99,7 @@ def write_source(source: SubscriptionSource, kind: Kind, rules: Rules, place: Pl
 
 def write_frame(subscriptions: DataFrame, kind: Kind, rules: Rules, place: Place) -> Written:
     """Compile a DataFrame by tasks, each partition into files of its own."""
+    check_workers(subscriptions.sparkSession)
     task = partial(_task, kind, rules, place)
     reports = subscription_columns(subscriptions).mapInArrow(task, "report string").collect()
     return Written.of(json.loads(row[0]) for row in reports)
@@ -127,10 +127,16 @@ def _write(parts: Iterable[Outcome], kind: Kind, place: Place) -> Document:
     }
 
 
-def _write_rejects(folder: Path, tables: list[pa.Table]) -> str | None:
+def _write_rejects(folder: Folder, tables: list[pa.Table]) -> str | None:
     if not any(table.num_rows for table in tables):
         return None
-    folder.mkdir(parents=True, exist_ok=True)
     name = f"{uuid.uuid4().hex}.parquet"
-    pq.write_table(pa.concat_tables(tables), folder / name)
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.concat_tables(tables), sink)
+    folder.create(name, sink.getvalue().to_pybytes())
     return name
+
+
+def read_rejects_file(folder: Folder, name: str) -> pa.Table:
+    """The rejected rows of one file."""
+    return pq.read_table(pa.BufferReader(folder.read(name)))

@@ -32,6 +32,7 @@ def run(bench: Bench) -> Result:
     size, count = bench.pick(20_000, 6_000_000), bench.pick(40_000, 5_000_000)
     with ground(bench) as here:
         index = here.indexed(size)
+        assert index.path is not None, "it lies on this machine"
         part = index.path / "parts" / index.state().layers[0].parts[0].folder
         _match(here, index, count)  # workers start, and Java compiles what it runs often
         seconds = bench.in_turns(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from harken.errors import SinkError
 
@@ -13,21 +14,53 @@ BATCH = "batch"
 """What sinks call the number of a batch in what they write."""
 
 
+QUERY = "query"
+"""What sinks call the query that a batch is of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Whose batches these are: batches of one query have a number of their own, for ever."""
+
+    id: str
+    """As Spark keeps it in the checkpoint: the same after a restart, another with a new checkpoint."""
+    checkpoint: str
+    """The address of the checkpoint, for people."""
+
+    def refuse(self, owner: Query, place: str) -> None:
+        """SinkError if a place belongs to another query, to which its batches would be repetitions."""
+        if self.id != owner.id:
+            raise SinkError(
+                f"{place} has the batches of another query, {owner.id}, of the checkpoint {owner.checkpoint}",
+                suggestion=f"write to another place, or go on with that checkpoint instead of {self.checkpoint}",
+            )
+
+
 class Sink(Protocol):
     """Takes the matches of a stream, batch by batch.
 
-    Batches are numbered by the stream's checkpoint. A stream with a new checkpoint counts from 0 again, so it
-    needs a place of its own: to a sink that has seen these numbers, its batches are repetitions.
+    Batches are numbered by the stream's checkpoint. A stream with a new checkpoint is another query and counts
+    from 0 again, so it needs a place of its own. The first query that writes to a place owns it.
 
     Sinks can be pickled: a server of Spark Connect runs them in a process of its own.
     """
 
-    def write(self, batch: int, matches: DataFrame) -> None:
+    def write(self, batch: int, matches: DataFrame, query: Query) -> None:
         """Afterwards the matches of this batch are there exactly once, whatever was there of this batch before.
+
+        SinkError if the place belongs to another query.
 
         `matches` has a column `event`, a column `subscription` (or `subscriptions`, if they are grouped), and
         columns that were kept. It is computed by this call, and not at all if the batch is known to be there.
         """
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """A sink that can be asked what it has."""
+
+    def has(self, batch: int) -> bool:
+        """Whether a batch is there."""
 
 
 def require(matches: DataFrame, *wanted: str, sink: str) -> None:
@@ -37,12 +70,13 @@ def require(matches: DataFrame, *wanted: str, sink: str) -> None:
             raise SinkError(f"{sink} needs a column {name!r}; there are {', '.join(matches.columns)}")
 
 
-def reserve_batch(matches: DataFrame) -> None:
-    """SinkError if matches have a column of the name under which sinks write the batch; Spark ignores case."""
+def reserve(matches: DataFrame, *taken: str) -> None:
+    """SinkError if matches have a column of a name under which a sink writes something else, in any case."""
+    said = {BATCH: "the number of the batch", QUERY: "the query"}
     for name in matches.columns:
-        if name.lower() == BATCH:
+        if name.lower() in taken:
             raise SinkError(
-                f"a column {name!r} would be mistaken for the number of the batch",
+                f"a column {name!r} would be mistaken for {said[name.lower()]}",
                 suggestion="keep it by another name",
             )
 

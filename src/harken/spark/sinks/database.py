@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from harken.databases import is_in_memory, is_supported, parsed_url, shown, with_driver
 from harken.errors import DatabaseError, MissingExtraError, SinkError
-from harken.spark.sinks.contract import BATCH, require, text
+from harken.spark.sinks.contract import BATCH, Query, require, text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,8 +34,9 @@ class DatabaseSink:
 
     `url` is SQLAlchemy's: `sqlite:////folder/file.db`, on a local disk of the driver, or
     `postgresql://user:password@host/database`. Tables that are missing are made: `table`, with the primary key
-    (event, subscription), and `<table>_batches`, which notes every batch with the number of its matches. Whole
-    numbers are stored as BIGINT, everything else as TEXT, the way Spark writes it. A pair that an earlier batch
+    (event, subscription), `<table>_batches`, which notes every batch with the number of its matches, and
+    `<table>_query`, which notes whose batches they are: the first query to write owns the table. Whole numbers are
+    stored as BIGINT, everything else as TEXT, the way Spark writes it. A pair that an earlier batch
     brought keeps the number of that batch.
 
     Takes pairs; their other columns are not stored. The matches of a batch come to the driver as Arrow before its
@@ -58,21 +59,36 @@ class DatabaseSink:
     def __repr__(self) -> str:
         return f"DatabaseSink({shown(self._url)!r}, table={self.table!r})"
 
-    def write(self, batch: int, matches: DataFrame) -> None:
+    def write(self, batch: int, matches: DataFrame, query: Query | None = None) -> None:
         """Add the matches of a batch, unless it is noted, and note it.
 
-        SinkError if matches are no pairs, or of other types than the table has; DatabaseError if the database
-        cannot be reached or refuses, and then nothing of the batch is there.
+        SinkError if matches are no pairs, or of other types than the table has, or if the table belongs to another
+        query. Without a query it is not asked, and batches need numbers of their own. DatabaseError if the
+        database cannot be reached or refuses, and then nothing of the batch is there.
         """
         pairs = _pairs(matches)
         tables = Tables.of(self.table, pairs.schema)
         with self._transaction(f"prepare table {self.table}") as connection:
             tables.prepare(connection)
+            if query is not None:
+                query.refuse(tables.owner(connection, query), f"table {self.table} of {shown(self._url)}")
             if tables.noted(connection, batch):
                 return
         rows = pairs.toArrow()
         with self._transaction(f"write batch {batch} to table {self.table}") as connection:
             tables.add(connection, batch, rows, self.chunk)
+
+    def has(self, batch: int) -> bool:
+        """Whether a batch is noted."""
+        from sqlalchemy import BigInteger, column, inspect, select, table
+
+        with self._transaction(f"look into table {self.table}") as connection:
+            notes = f"{self.table}_batches"
+            if not inspect(connection).has_table(notes):
+                return False
+            number = column(BATCH, BigInteger())
+            note = select(number).select_from(table(notes)).where(number == batch)
+            return connection.execute(note).first() is not None
 
     @contextmanager
     def _transaction(self, attempted: str) -> Iterator[Connection]:
@@ -89,11 +105,12 @@ class DatabaseSink:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The table of pairs and the table of notes."""
+    """The table of pairs, the table of notes, and that of the query they are of."""
 
     metadata: MetaData
     pairs: Table
     batches: Table
+    query: Table
 
     @classmethod
     def of(cls, name: str, schema: StructType) -> Tables:
@@ -109,7 +126,10 @@ class Tables:
         pairs = Table(name, metadata, *ids, Column(BATCH, BigInteger(), nullable=False), made_at())
         number = Column(BATCH, BigInteger(), primary_key=True, autoincrement=False)
         count = Column("matches", BigInteger(), nullable=False)
-        return cls(metadata, pairs, Table(f"{name}_batches", metadata, number, count, made_at()))
+        batches = Table(f"{name}_batches", metadata, number, count, made_at())
+        one = Column("one", BigInteger(), primary_key=True, autoincrement=False)  # there is one row, at most
+        said = [Column(each, Text(), nullable=False) for each in ("id", "checkpoint")]
+        return cls(metadata, pairs, batches, Table(f"{name}_query", metadata, one, *said))
 
     def prepare(self, connection: Connection) -> None:
         """Make what is missing; SinkError if what is there has ids of other types."""
@@ -122,6 +142,15 @@ class Tables:
             # SQLite would store a string among numbers without a word.
             if name in found and isinstance(found[name], Integer) != isinstance(wanted, Integer):
                 raise SinkError(f"{name} is {found[name]} in table {self.pairs.name}, but {wanted} in the batch")
+
+    def owner(self, connection: Connection, query: Query) -> Query:
+        """The query that the table belongs to: this one, if there was none before."""
+        from sqlalchemy import select
+
+        claim = {"one": 1, "id": query.id, "checkpoint": query.checkpoint}
+        connection.execute(_unless_there(connection, self.query), claim)
+        known = connection.execute(select(self.query.columns["id"], self.query.columns["checkpoint"])).one()
+        return Query(*known)
 
     def noted(self, connection: Connection, batch: int) -> bool:
         """Whether a batch was written."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harken.errors import SinkError
-from harken.spark.sinks.contract import BATCH, require, reserve_batch, text
+from harken.spark.sinks.contract import BATCH, QUERY, Query, require, reserve, text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -23,12 +23,14 @@ _NOT_FOUND = re.compile(r"Failed to find (?:the )?data source: kafka", re.IGNORE
 class KafkaSink:
     """A topic that gets a message with every row: the key is the event as text, the value the row as JSON.
 
-    Takes any columns, `event` among them; the JSON has all of them, null or not, and `batch`. The messages of an
-    event are in one partition of the topic, in no particular order.
+    Takes any columns, `event` among them; the JSON has all of them, null or not, and `batch` and `query`: the
+    number of the batch, and whose it is. The messages of an event are in one partition of the topic, in no
+    particular order.
 
     Kafka cannot be asked whether it has a batch, so every message is there at least once, and again with every
-    repetition of a batch or of a task of it. Readers tell by `batch`, `event` and `subscription` (`batch` and
-    `event` if subscriptions are grouped) what they have seen.
+    repetition of a batch or of a task of it. Readers tell by `query`, `batch`, `event` and `subscription` (not by
+    `subscription` if they are grouped) what they have seen. Events without an id of their own have a number in
+    their batch, which may be another in a repetition: give them one.
 
     `options` are those of Spark's connector, such as `kafka.security.protocol`. The workers send, and nothing
     comes to the driver. Threads may share a sink.
@@ -39,16 +41,16 @@ class KafkaSink:
     topic: str
     options: Mapping[str, str] = field(default_factory=dict, kw_only=True, repr=False)  # they may hold passwords
 
-    def write(self, batch: int, matches: DataFrame) -> None:
+    def write(self, batch: int, matches: DataFrame, query: Query | None = None) -> None:
         """Send the matches of a batch, each at least once.
 
-        SinkError if matches have no column `event` or one named `batch`, or if the session lacks the connector.
-        What goes wrong with Kafka is told by Spark's errors.
+        SinkError if matches have no column `event` or one named `batch` or `query`, or if the session lacks the
+        connector. What goes wrong with Kafka is told by Spark's errors.
         """
         from pyspark.errors import AnalysisException
 
-        reserve_batch(matches)
-        messages = _messages(batch, matches)
+        reserve(matches, BATCH, QUERY)
+        messages = _messages(batch, matches, query)
         to = {**self.options, "kafka.bootstrap.servers": self.servers, "topic": self.topic}
         try:
             messages.write.format("kafka").options(**to).save()
@@ -61,10 +63,13 @@ class KafkaSink:
             ) from None
 
 
-def _messages(batch: int, matches: DataFrame) -> DataFrame:
+def _messages(batch: int, matches: DataFrame, query: Query | None) -> DataFrame:
     from pyspark.sql import functions
 
     require(matches, "event", sink="a Kafka sink")
-    row = functions.struct(functions.lit(batch).alias(BATCH), "*")
+    of = [functions.lit(batch).alias(BATCH)]
+    if query is not None:
+        of.append(functions.lit(query.id).alias(QUERY))
+    row = functions.struct(*of, "*")
     value = functions.to_json(row, {"ignoreNullFields": "false"})
     return matches.select(text(matches, "event").alias("key"), value.alias("value"))

@@ -1,0 +1,60 @@
+"""`harken stream`: where a stream is, and how it goes on past a batch that cannot be done."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from harken.cli.terminal import note
+
+stream = typer.Typer(
+    name="stream",
+    help="See where a stream is, and have it go on past a batch that cannot be done.",
+    no_args_is_help=True,
+)
+
+Place = Annotated[str, typer.Argument(metavar="CHECKPOINT", help="The folder of the checkpoint, or its address.")]
+
+
+@stream.command()
+def status(checkpoint: Place) -> None:
+    """Say which batch a stream is at, with which version of the subscriptions, and what was passed over."""
+    from harken.spark.operating import stream_status
+
+    typer.echo(str(stream_status(checkpoint)))
+
+
+@stream.command()
+def skip(
+    checkpoint: Place, reason: Annotated[str, typer.Option(help="Why, for those who look at the status.")]
+) -> None:
+    """Pass over the batch that is pending: it gives no matches. The stream must be stopped.
+
+    Example: harken stream skip matches.checkpoint --reason 'a file of events was removed'
+    """
+    from harken.spark.operating import skip_batch
+
+    note(f"batch {skip_batch(checkpoint, reason=reason)} will be passed over")
+
+
+@stream.command()
+def repin(
+    checkpoint: Place,
+    subscriptions: Annotated[str, typer.Option("--subscriptions", "-s", metavar="PATH", help="Their folder.")],
+    output: Annotated[str, typer.Option("--output", "-o", metavar="PATH|URL", help="Where matches go.")],
+    version: Annotated[int | None, typer.Option(help="Of the subscriptions; the latest unless given.")] = None,
+    table: Annotated[str, typer.Option(help="The table of a database.")] = "notifications",
+) -> None:
+    """Match the batch that is pending with another version of the subscriptions. The stream must be stopped.
+
+    Example: harken stream repin matches.checkpoint -s subscriptions -o matches
+    """
+    from harken.cli.jobs import STORES
+    from harken.spark import DatabaseSink, Subscriptions, TableSink
+    from harken.spark.operating import repin_batch
+
+    scheme, found, _ = output.partition("://")
+    sink = DatabaseSink(output, table) if found and scheme.lower() not in STORES else TableSink(output)
+    entry = repin_batch(checkpoint, Subscriptions(subscriptions), sink, version=version)
+    note(f"batch {entry.batch} will be matched with version {entry.version}")

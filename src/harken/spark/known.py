@@ -1,0 +1,59 @@
+"""Which ids are in use: kept up to date from version to version, so that a small change is checked at once.
+
+Finding out for the first time reads the ids of all subscriptions; after that, of those that came and went since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from harken.matching.identity import Identities
+from harken.spark.merging import ids_in, live_tables
+from harken.spark.segments import APPENDS, DELETES, Segment
+from harken.spark.snapshots import Snapshot
+from harken.spark.storage import Folder
+
+
+class KnownIds:
+    """The ids of the subscriptions of a version, which moves on."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._ids = Identities()
+        self._version: int | None = None
+
+    def at(self, snapshot: Snapshot, since: Callable[[Snapshot, int], Snapshot | None]) -> Identities:
+        """The ids of a version, told from what changed since those that were asked for before, if possible."""
+        changed = None if self._version is None else since(snapshot, self._version)
+        if changed is None or snapshot.version < (self._version or 0):
+            self._ids, self._version = Identities(), None
+            for table in live_tables(self._folder, snapshot.segments, ["id"]):
+                self._ids.admit(table.column("id").combine_chunks())
+        else:
+            self._version = None  # until all of it is in
+            for segment in changed.segments:
+                self._take(segment)
+        self._version = snapshot.version
+        return self._ids
+
+    def _take(self, segment: Segment) -> None:
+        ids = ids_in(self._folder, [segment]).combine_chunks()
+        slots = self._ids.slots_of(ids)
+        if segment.kind == DELETES:
+            self._ids.release(slots[slots >= 0])
+        elif segment.kind == APPENDS:
+            self._ids.admit(ids)
+        else:
+            self._ids.admit(ids.filter(pa.array(slots < 0)))
+
+
+def unknown(ids: pa.Array, known: Identities) -> pa.Array:
+    """Those of some ids that are not in use."""
+    return ids.filter(pa.array(known.slots_of(ids) < 0))
+
+
+def in_use(ids: pa.Array, known: Identities) -> pa.Array:
+    """Those of some ids that are in use."""
+    return ids.filter(pa.array(known.slots_of(ids) >= 0))
