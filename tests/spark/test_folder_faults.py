@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ WITHIN = ("spark/", "persistence.py")
 FAILING, KILLED = 30, 12
 """Steps of each change at which it fails, and at which its process ends."""
 
+NONE = timedelta(0)
 HELD = {id: f"x = {id}" for id in range(6)}
 COMING = {id: f"x = {id + 100}" for id in range(4, 9)}
 
@@ -36,7 +38,7 @@ CHANGES: dict[str, tuple[Change, Texts]] = {
     "upsert": (lambda store: store.upsert(COMING.items()), HELD | COMING),
     "delete": (lambda store: store.delete([1, 3]), {id: HELD[id] for id in HELD if id not in (1, 3)}),
     "compact": (lambda store: store.compact(), HELD),
-    "vacuum": (lambda store: store.vacuum(keep=1), HELD),
+    "vacuum": (lambda store: store.vacuum(keep=1, grace=NONE, orphans=NONE), HELD),
 }
 
 
@@ -83,7 +85,7 @@ def works(store: Subscriptions, before: list[int]) -> None:
     assert held(store) == [*before, 501]
     store.delete([500])
     store.compact()
-    store.vacuum(keep=1)
+    store.vacuum(keep=1, grace=NONE, orphans=NONE)
     assert held(store) == before
     segments = {segment.file for segment in store.snapshot().segments}
     assert {path.name for path in (store.path / "segments").iterdir()} == segments
@@ -154,7 +156,7 @@ def test_an_index_whose_making_fails_at_any_step_is_there_or_not(
         "build": lambda store, path: build_index(None, store, path=path, shards=1),  # type: ignore[arg-type]
         "refresh": lambda _, path: Index(path).refresh(None),  # type: ignore[arg-type]
         "compact": lambda _, path: Index(path).compact(None),  # type: ignore[arg-type]
-        "vacuum": lambda _, path: Index(path).vacuum(keep=1),
+        "vacuum": lambda _, path: Index(path).vacuum(keep=1, grace=NONE, orphans=NONE),
     }
 
     def begun() -> tuple[Subscriptions, Path]:
@@ -177,7 +179,7 @@ def test_an_index_whose_making_fails_at_any_step_is_there_or_not(
         state = Index(path).refresh(None)  # type: ignore[arg-type]
         assert state.covers == store.version
         assert answered(path, state.layers) == held(store), f"at step {at} of {count}"
-        Index(path).vacuum(keep=1)
+        Index(path).vacuum(keep=1, grace=NONE, orphans=NONE)
         assert answered(path, Index(path).state().layers) == held(store)
 
 
@@ -200,7 +202,7 @@ def test_creating_what_exists_says_so_and_how_to_open_it(tmp_path: Path) -> None
     with pytest.raises(OutputExistsError, match=r"store exists; Subscriptions\(path\) opens it"):
         Subscriptions.create(store.path)
     store.compact()
-    store.vacuum(keep=1)
+    store.vacuum(keep=1, grace=NONE, orphans=NONE)
     with pytest.raises(OutputExistsError):
         Subscriptions.create(store.path)
     assert store.version == 2

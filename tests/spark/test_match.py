@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
@@ -17,12 +18,12 @@ from harken import Engine
 from harken.errors import BulkLoadError, EventError, SchemaError, SubscriptionError
 from harken.language import parse
 from harken.model.evaluation import truth
-from harken.spark import Index, Subscriptions, build_index, match, plan, tasks
+from harken.spark import Index, Subscriptions, build_index, match, matching, partitioning, plan, tasks
 from harken.spark.columns import Transport
 from harken.spark.opened import Parts
 from harken.spark.profile import Profile
 from harken.spark.session import BATCH_BYTES
-from harken.spark.tasks import Request
+from harken.spark.tasks import Request, route_events
 
 Ids = Mapping[int, str] | Mapping[str, str]
 STRATEGIES = ("local", "grid")
@@ -659,6 +660,37 @@ def test_copies_of_a_shard_share_its_events(
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", before)
         spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "50000")
+
+
+def test_a_spark_before_4_1_sends_events_to_the_same_shards(
+    crowd: DataFrame, sharded: Index, crowd_matches: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matching, "by_number", partitioning.by_key)
+    assert pairs(match(crowd, sharded, event_id="id", strategy="grid")) == crowd_matches
+
+
+@pytest.mark.parametrize("texts", [{1: "n = 5", 2: "n = 5 and m > 2"}, {1: "s = 'a3'"}, {}])
+def test_no_event_goes_to_a_shard_that_holds_nothing(
+    spark: SparkSession, crowd: DataFrame, tmp_path: Path, texts: dict[int, str]
+) -> None:
+    index = indexed(spark, tmp_path / "few", texts, shards=5)
+    state = index.state()
+    planned = plan(crowd, index, event_id="id", strategy="grid")
+    held = [shard in state.layers[0].parts for shard in range(5)]
+    assert not all(held)
+    assert [count > 0 for count in planned.copies] == held
+    asked = {id: parse(text) for id, text in texts.items()}
+    rows = [row.asDict() for row in crowd.collect()]
+    expected = [(row["id"], id) for row in rows for id in asked if truth(asked[id], row) is True]
+    assert pairs(planned.frame) == sorted(expected)
+    parts = Parts(index.folder, state.layers, state.division, state.integer_ids)
+    transport = plan(crowd, index, strategy="grid").transport
+    request = Request(parts, transport, NOON, "pairs", True, planned.copies)
+    ends = np.cumsum(planned.copies)
+    few = pa.table({"n": [5, 5, 7], "m": [1, 5, 5], "s": ["a3", "b", "a3"]}).select(transport.attributes)
+    packets = route_events(request, iter(few.to_batches()))
+    sent = [target for packet in packets for target in packet["target"].to_pylist()]
+    assert all(held[int(np.searchsorted(ends, target, side="right"))] for target in sent)
 
 
 def test_the_plan_says_what_is_going_to_happen(

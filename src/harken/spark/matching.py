@@ -25,6 +25,7 @@ from harken.spark.columns import Transport, select, types_of
 from harken.spark.index import Index, index_beside
 from harken.spark.layers import IndexState
 from harken.spark.opened import Parts
+from harken.spark.partitioning import by_number
 from harken.spark.session import BATCH_BYTES, NO_LIMIT
 from harken.spark.sizing import MEMORY_SHARE, executor_memory
 from harken.spark.subscriptions import Subscriptions
@@ -211,7 +212,8 @@ def plan_for(
         frame = selected.mapInArrow(partial(match_events, request), answer)
     else:
         packets = selected.mapInArrow(partial(route_events, request), "target int, packet binary")
-        frame = packets.repartitionById(sum(copies), "target").mapInArrow(partial(match_packets, request), answer)
+        sent = by_number(packets, "target", max(1, sum(copies)))
+        frame = sent.mapInArrow(partial(match_packets, request), answer)
     if scattered:
         frame = _gathered(frame, event_id is None)
     rejects = _rejects(selected, transport, replace(request, numbered=event_id is None)) if collect else None
@@ -270,7 +272,8 @@ def _strategy(spark: SparkSession, state: IndexState, asked: Strategy) -> Litera
 def _copies(spark: SparkSession, state: IndexState) -> tuple[int, ...]:
     """How many partitions share the events of each shard: the more, the more work there is for it.
 
-    Work goes with the subscriptions of a shard and, for those without a constraint, with all events.
+    Work goes with the subscriptions of a shard and, for those without a constraint, with all events. To a shard
+    without subscriptions no event is sent.
     """
     division = state.division
     rows = [
@@ -280,7 +283,7 @@ def _copies(spark: SparkSession, state: IndexState) -> tuple[int, ...]:
     work = [count * (division.shards if shard in division.free else 1) for shard, count in enumerate(rows)]
     partitions = max(division.shards, int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200))
     total = sum(work) or 1
-    return tuple(max(1, round(partitions * each / total)) for each in work)
+    return tuple(max(1, round(partitions * each / total)) if each else 0 for each in work)
 
 
 def _handed_through(

@@ -170,16 +170,14 @@ def _engine(folder: Folder, part: Part) -> Engine:
 
 
 def _loaded(folder: Folder, part: Part) -> Engine:
-    """A part, from the disk of this machine; fetched anew if what is there is damaged."""
+    """A part, from the disk of this machine; IndexFormatError, with its name, if it is missing or damaged."""
+    where = f"{folder}/{part.folder}"
     try:
-        return Engine.load(machine_cache().tree(folder, part.folder, part.bytes))
-    except IndexFormatError:
-        if folder.path is not None:
-            raise
+        return machine_cache().tree(folder, part.folder, part.bytes, Engine.load)
     except FileNotFoundError:
-        raise IndexFormatError(f"{folder}/{part.folder} is missing") from None
-    machine_cache().forget(folder, part.folder)
-    return Engine.load(machine_cache().tree(folder, part.folder, part.bytes))
+        raise IndexFormatError(f"{where} is missing") from None
+    except IndexFormatError as error:
+        raise error if str(folder) in str(error) else IndexFormatError(f"{where} is damaged: {error}") from error
 
 
 def _close_others(parts: Parts) -> None:

@@ -119,17 +119,22 @@ class SegmentWriter:
 def read_segment(folder: Folder, segment: Segment, *, verify: bool = True) -> pa.Table:
     """The table that was written, mapped; IndexFormatError if the file is not as it was."""
     where = f"{folder}/{segment.file}"
-    try:
-        path = machine_cache().file(folder, segment.file, segment.bytes)
+
+    def opened(path: Path) -> pa.Table:
         if path.stat().st_size != segment.bytes or (verify and checksum(path) != segment.crc32):
-            machine_cache().forget(folder, segment.file)
             raise IndexFormatError(f"{where} is damaged: its size or checksum is not what was written")
-        table = pa.ipc.open_stream(pa.memory_map(str(path))).read_all()
+        try:
+            return pa.ipc.open_stream(pa.memory_map(str(path))).read_all()
+        except pa.ArrowException as error:
+            raise IndexFormatError(f"{where} is damaged: {error}") from error
+
+    try:
+        table = machine_cache().file(folder, segment.file, segment.bytes, opened)
     except FileNotFoundError:
         raise IndexFormatError(f"{where} is missing") from None
     except StorageError:
         raise
-    except (pa.ArrowException, OSError) as error:
+    except OSError as error:
         raise IndexFormatError(f"{where} is damaged: {error}") from error
     return table if segment.kind == DELETES else conform(table)
 

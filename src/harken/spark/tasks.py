@@ -39,7 +39,7 @@ class Request:
     numbered: bool
     """Whether events have no id of their own and are numbered; otherwise it is the first column handed through."""
     copies: tuple[int, ...] = ()
-    """How many partitions share the events of each shard, where events go to shards."""
+    """How many partitions share the events of each shard, where events go to shards; none if it is empty."""
     schema: Schema | None = None
     """What events are held to, before they are matched."""
     collect: bool = False
@@ -129,6 +129,8 @@ def route_events(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterato
                 [*(f"a{name}" for name in events.column_names), *(f"o{at}" for at in range(_through(request)))],
             )
             for shard, rows in router.route(events):
+                if not request.copies[shard]:
+                    continue
                 turn[shard] += 1
                 target = int(base[shard]) + turn[shard] % request.copies[shard]
                 yield _packed(target, packet if rows is None else packet.take(pa.array(rows)))

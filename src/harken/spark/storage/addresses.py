@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from harken.errors import StorageError
 from harken.spark.storage import hdfs, objects
@@ -14,33 +13,36 @@ from harken.spark.storage.folders import Folder
 from harken.spark.storage.hadoop import session_options
 from harken.spark.storage.local import LocalFolder
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
-"""A scheme of one letter would be a drive; there are none here."""
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)(?://([^/]*))?(.*)", re.DOTALL)
+"""Scheme, host and path. What follows is taken as it is written, also `%20`, `#` and `?`: so does Hadoop."""
 
 
 def folder_at(address: str | os.PathLike[str] | Folder, options: Mapping[str, Any] | None = None) -> Folder:
     """The folder of an address; StorageError, by name, for schemes that are not supported.
 
-    A path without a scheme is one of this machine, whatever Spark's default file system is. `options` are those of
+    A path without a scheme is one of this machine, whatever Spark's default file system is. Addresses are taken as
+    Hadoop takes them: nothing in them is decoded. `options` are those of
     the store; what they leave out is taken from the settings of this process's Spark session, and then from the
     environment, as the makers of the stores have it.
     """
     if isinstance(address, Folder):
         return address
     written = os.fspath(address)
-    found = _SCHEME.match(written)
+    found = _ADDRESS.fullmatch(written)
     if found is None:
         return LocalFolder(written)
-    scheme, parts = found[1].lower(), urlsplit(written)
+    scheme, host, path = found[1].lower(), found[2] or "", found[3]
     if scheme == "file":
-        if parts.netloc not in ("", "localhost"):
+        if host not in ("", "localhost"):
             raise StorageError(f"{written!r} names a host, and files are on this one: write file:///folder")
-        return LocalFolder(unquote(parts.path) or "/")
+        return LocalFolder(path or "/")
     if scheme in objects.SCHEMES:
-        known = {**session_options(scheme, parts.netloc), **(options or {})}
-        return objects.ObjectFolder(f"{scheme}://{parts.netloc}", unquote(parts.path), known)
+        if not host:
+            raise StorageError(f"{written!r} names no bucket: write {scheme}://bucket/folder")
+        known = {**session_options(scheme, host), **(options or {})}
+        return objects.ObjectFolder(f"{scheme}://{host}", path, known)
     if scheme == "hdfs":
-        return hdfs.HdfsFolder(f"hdfs://{parts.netloc}", unquote(parts.path), options or {})
+        return hdfs.HdfsFolder(f"hdfs://{host}", path, options or {})
     supported = ", ".join(sorted({"file", "hdfs", *objects.SCHEMES}))
     raise StorageError(
         f"addresses with {scheme}: are not supported, found {written!r}",

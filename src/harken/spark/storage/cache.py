@@ -12,13 +12,16 @@ import os
 import shutil
 import stat
 import tempfile
+import time
 import uuid
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
-from harken.errors import StorageError
+from harken.errors import IndexFormatError, StorageError
 from harken.spark.storage.folders import Folder
 
 FOLDER = "HARKEN_CACHE"
@@ -31,6 +34,15 @@ SHARE = 0.5
 """Of the disk's room, how much they may take unless said."""
 
 
+LOCKS = 256
+"""Files that keep two processes from fetching the same. They are never removed: somebody may wait for one."""
+
+ABANDONED = 24 * 3600.0
+"""Seconds after which a copy that is not complete belongs to a process that was killed."""
+
+T = TypeVar("T")
+
+
 class Cache:
     """Copies in a folder of this machine, of which all processes of a user may use one at once."""
 
@@ -38,40 +50,46 @@ class Cache:
         self.folder = folder
         self.limit = limit
 
-    def file(self, source: Folder, name: str, size: int) -> Path:
-        """A file as it is in the folder itself, if that is on this machine, or else a copy of it.
+    def file(self, source: Folder, name: str, size: int, use: Callable[[Path], T]) -> T:
+        """Use a file: as it is in the folder itself, if that is on this machine, or else a copy of it.
 
-        StorageError if it has another size than it should have; FileNotFoundError if it is not there.
+        If the copy turns out to be damaged (IndexFormatError), or is removed for others meanwhile, it is fetched
+        anew, once. StorageError if the file has another size than it should have; FileNotFoundError if it is not
+        there.
         """
-        if source.path is not None:
-            return source.path / name
 
         def fetch(draft: Path) -> None:
             source.download(name, draft)
             _expect(size, draft.stat().st_size, f"{source.address}/{name}")
 
-        return self._kept(source, name, fetch)
+        return self._used(source, name, fetch, use)
 
-    def tree(self, source: Folder, name: str, size: int) -> Path:
+    def tree(self, source: Folder, name: str, size: int, use: Callable[[Path], T]) -> T:
         """The same for a folder with all that is below it."""
-        if source.path is not None:
-            return source.path / name
 
         def fetch(draft: Path) -> None:
             held = source.child(name)
-            for each in held.files():
+            files = held.files()
+            if not files:
+                raise FileNotFoundError(held.address)
+            for each in files:
                 (draft / each.name).parent.mkdir(parents=True, exist_ok=True)
                 held.download(each.name, draft / each.name)
             found = sum(path.stat().st_size for path in draft.rglob("*") if path.is_file())
             _expect(size, found, held.address)
 
-        return self._kept(source, name, fetch)
+        return self._used(source, name, fetch, use)
 
-    def forget(self, source: Folder, name: str) -> None:
-        """Remove a copy, if there is one: what was found damaged is fetched anew."""
-        if source.path is None:
-            with self._alone(self._place(source, name)):
-                _remove(self._place(source, name))
+    def _used(self, source: Folder, name: str, fetch: Callable[[Path], None], use: Callable[[Path], T]) -> T:
+        if source.path is not None:
+            return use(source.path / name)
+        try:
+            return use(self._kept(source, name, fetch))
+        except (IndexFormatError, FileNotFoundError):
+            final = self._place(source, name)
+            with self._alone(final):
+                _set_aside(final)
+            return use(self._kept(source, name, fetch))
 
     def _kept(self, source: Folder, name: str, fetch: Callable[[Path], None]) -> Path:
         """The copy of this name, fetched by one process while others who want it wait."""
@@ -80,6 +98,7 @@ class Cache:
             with self._alone(final):
                 if not _touched(final):
                     draft = final.parent / f".{uuid.uuid4().hex}"
+                    final.parent.mkdir(parents=True, exist_ok=True)
                     try:
                         fetch(draft)
                         draft.rename(final)
@@ -93,25 +112,28 @@ class Cache:
 
     @contextmanager
     def _alone(self, final: Path) -> Iterator[None]:
-        final.parent.mkdir(parents=True, exist_ok=True)
-        with open(final.parent / f".{final.name}.lock", "w") as lock:
+        locks = self.folder / ".locks"
+        locks.mkdir(parents=True, exist_ok=True)
+        with open(locks / str(zlib.crc32(os.fsencode(final)) % LOCKS), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
     def _make_room(self, newest: Path) -> None:
         """Remove what was used least recently until the rest, and the newest at any rate, has room."""
-        copies = [path for path in self.folder.glob("*/*") if not path.name.startswith(".")]
         ages: list[tuple[float, Path, int]] = []
-        for path in copies:
+        for path in self.folder.glob("[!.]*/*"):
             with suppress(FileNotFoundError):
-                ages.append((path.stat().st_mtime, path, _size(path)))
+                age = path.stat().st_mtime
+                if not path.name.startswith("."):
+                    ages.append((age, path, _size(path)))
+                elif age < time.time() - ABANDONED:
+                    _remove(path)
         room = self.limit - sum(size for *_, size in ages)
         for _, path, size in sorted(ages, key=lambda each: each[0]):
             if room >= 0:
                 return
             if path != newest:
-                _remove(path)
-                _remove(path.parent / f".{path.name}.lock")
+                _set_aside(path)
                 room += size
 
 
@@ -154,6 +176,14 @@ def _size(path: Path) -> int:
     if path.is_file():
         return path.stat().st_size
     return sum(each.stat().st_size for each in path.rglob("*") if each.is_file())
+
+
+def _set_aside(path: Path) -> None:
+    """Remove a copy in one step: others find all of it, or nothing."""
+    aside = path.parent / f".{uuid.uuid4().hex}"
+    with suppress(FileNotFoundError):
+        path.rename(aside)
+    _remove(aside)
 
 
 def _remove(path: Path) -> None:

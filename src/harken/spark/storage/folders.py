@@ -26,7 +26,7 @@ class Folder(ABC):
     """A folder, which need not be there yet. Can be pickled, with what it takes to get there.
 
     FileNotFoundError is raised for a file that is not there, FileExistsError for a name that is taken, and
-    StorageError for everything else that goes wrong.
+    StorageError for everything else that goes wrong in a store; this machine's own disks raise what Python does.
     """
 
     @property
@@ -76,7 +76,11 @@ class Folder(ABC):
 
     @abstractmethod
     def create(self, name: str, content: bytes) -> None:
-        """Write a new file, whole, once and for all: of several who want the same name one gets it."""
+        """Write a new file, whole, once and for all: of several who want the same name one gets it.
+
+        Two who want to write the same contents may both be told that they did: who must know that it was he writes
+        something that nobody else would.
+        """
 
     @abstractmethod
     def replace(self, name: str, content: bytes) -> None:

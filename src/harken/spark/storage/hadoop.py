@@ -22,7 +22,8 @@ def session_options(scheme: str, bucket: str) -> dict[str, Any]:
     if scheme in ("s3", "s3a"):
         return s3_options(lambda name: setting(f"fs.s3a.bucket.{bucket}.{name}") or setting(f"fs.s3a.{name}"))
     if scheme == "gs":
-        key = setting("google.cloud.auth.service.account.json.keyfile")
+        named = (f"{at}.auth.service.account.json.keyfile" for at in ("fs.gs", "google.cloud"))
+        key = next(filter(None, map(setting, named)), None)
         return {"service_account": key} if key else {}
     account = bucket.partition("@")[2]
     key = setting(f"fs.azure.account.key.{account}") or setting("fs.azure.account.key")
@@ -46,6 +47,8 @@ def s3_options(setting: Setting) -> dict[str, Any]:
         options.setdefault("region", "us-east-1")
         if endpoint.startswith("http://"):
             options["client_options"] = {"allow_http": True}
+    if "Anonymous" in (setting("aws.credentials.provider") or ""):
+        options["skip_signature"] = True
     if setting("path.style.access") == "false":
         options["virtual_hosted_style_request"] = True
     return options
@@ -61,8 +64,8 @@ def _settings_of_session() -> Setting | None:
         session = SparkSession.getActiveSession()
     except Exception:  # a worker has none, and says so in many ways
         return None
-    context = getattr(session, "_jsc", None)
-    if session is None or context is None:
+    java = getattr(session, "_jsparkSession", None)
+    if java is None:
         return None
-    hadoop = context.hadoopConfiguration()
+    hadoop = java.sessionState().newHadoopConf()  # with what was set since the session was started
     return lambda name: hadoop.get(name)

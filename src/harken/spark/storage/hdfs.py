@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import posixpath
+import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 PIECE = 8 << 20
 """Bytes that are held at once while a file is copied."""
+
+PATIENCE = {"dfs.client.failover.max.attempts": "6", "dfs.client.failover.sleep.max.millis": "2000"}
+"""For a name node that does not answer and is the only one: some ten seconds. Otherwise it would be minutes."""
 
 
 class HdfsFolder(Folder):
@@ -89,40 +93,30 @@ class HdfsFolder(Folder):
 
     def create(self, name: str, content: bytes) -> None:
         """Written under a name that nobody knows, and renamed, unless the name is taken."""
-        with self._draft() as draft:
-            with self._told(f"create {name} in"), self._client.create(draft) as file:
-                file.write(content)
-            self._name(draft, name, content)
-
-    def _name(self, draft: str, name: str, content: bytes) -> None:
-        try:
-            with self._told(f"create {name} in"):
-                self._client.rename(draft, self._at(name), overwrite=False)
-        except (StorageError, FileExistsError):
-            # Said twice after a lost answer, it may have been this very call that took the name.
+        with self._draft(name) as draft:
+            self._write(draft, content)
             try:
-                taken = self.read(name)
-            except FileNotFoundError:
-                taken = None
-            if taken is None:
-                raise
-            if taken != content:
-                raise FileExistsError(f"{self.address}/{name}") from None
+                self._client.rename(draft, self._at(name), overwrite=False)
+            except (OSError, RuntimeError):
+                # Said twice after a lost answer, it may have been this very call that took the name.
+                if not self.exists(name):
+                    raise
+                if self.read(name) != content:
+                    raise FileExistsError(f"{self.address}/{name}") from None
+                self._client.delete(draft)
 
     def replace(self, name: str, content: bytes) -> None:
         """Written under a name that nobody knows, and renamed over what is there."""
-        with self._draft() as draft, self._told(f"write {name} in"):
-            with self._client.create(draft) as file:
-                file.write(content)
+        with self._draft(name) as draft:
+            self._write(draft, content)
             self._client.rename(draft, self._at(name), overwrite=True)
 
     def upload(self, name: str, source: Path) -> None:
         """Piece by piece, and renamed when complete."""
-        with self._draft() as draft, self._told(f"write {name} in"):
+        with self._draft(name) as draft:
             with open(source, "rb") as local, self._client.create(draft) as file:
                 while piece := local.read(PIECE):
                     file.write(piece)
-            self._client.mkdirs(posixpath.dirname(self._at(name)), create_parent=True)
             self._client.rename(draft, self._at(name), overwrite=True)
 
     def download(self, name: str, target: Path) -> None:
@@ -144,10 +138,9 @@ class HdfsFolder(Folder):
         """One request."""
         try:
             with self._told(f"look for {name} in"):
-                self._client.get_file_info(self._at(name))
+                return not self._client.get_file_info(self._at(name)).isdir
         except FileNotFoundError:
             return False
-        return True
 
     @property
     def _client(self) -> Client:
@@ -156,30 +149,45 @@ class HdfsFolder(Folder):
     def _at(self, name: str) -> str:
         return posixpath.join(self._folder, name)
 
+    def _write(self, path: str, content: bytes) -> None:
+        with self._client.create(path) as file:
+            file.write(content)
+
     @contextmanager
-    def _draft(self) -> Iterator[str]:
-        """A name for a file that is not complete, which is gone afterwards."""
-        name = f".{uuid.uuid4().hex}"
-        with self._told("write in"):
-            self._client.mkdirs(self._folder, create_parent=True)
-        try:
-            yield self._at(name)
-        except BaseException:
-            self.remove([name])
-            raise
+    def _draft(self, name: str) -> Iterator[str]:
+        """Where to write a file before it is complete; nothing is left there after an error."""
+        above = posixpath.dirname(self._at(name))
+        draft = posixpath.join(above, f".{uuid.uuid4().hex}")
+        with self._told(f"write {name} in"):
+            self._client.mkdirs(above, create_parent=True)
+            try:
+                yield draft
+            except BaseException:
+                with suppress(OSError, RuntimeError):
+                    self._client.delete(draft)
+                raise
 
     @contextmanager
     def _told(self, attempted: str) -> Iterator[None]:
-        """What goes wrong, in one kind of error that says where."""
+        """What goes wrong, in one kind of error that says where, without the name node's own stack."""
         try:
             yield
-        except (FileNotFoundError, FileExistsError, StorageError):
+        except StorageError:
             raise
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"{self.address}: {_said(error)}") from None
+        except FileExistsError as error:
+            raise FileExistsError(f"{self.address}: {_said(error)}") from None
         except (OSError, RuntimeError, ValueError) as error:
-            said = str(error).partition("\n")[0]
+            said = _said(error)
             if "FileNotFoundException" in said:
                 raise FileNotFoundError(f"{self.address}: {said}") from error
             raise StorageError(f"could not {attempted} {self.address}: {said}") from error
+
+
+def _said(error: Exception) -> str:
+    """What an error says in words, before it goes on about Java."""
+    return re.split(r"\n|\\n", str(error))[0]
 
 
 def _entry(found: Any, folder: str) -> Entry:  # a FileStatus
@@ -195,7 +203,9 @@ def _connected(root: str, options: str) -> Client:
         from hdfs_native import Client
     except ImportError:
         raise MissingExtraError("HDFS", "hdfs") from None
+    # One of a name service's nodes answers for another; behind a port there is one.
+    alone = PATIENCE if ":" in root.removeprefix("hdfs://") else {}
     try:
-        return Client(root, config=json.loads(options))
+        return Client(root, config={**alone, **json.loads(options)})
     except (OSError, RuntimeError, ValueError) as error:
         raise StorageError(f"no HDFS can be reached at {root}: {error}") from error

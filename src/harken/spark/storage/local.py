@@ -82,9 +82,10 @@ class LocalFolder(Folder):
 
     def create(self, name: str, content: bytes) -> None:
         """The file is complete under a name that nobody knows, and then linked to its own."""
-        with self._draft(content) as draft:
+        final = self._path / name
+        with _draft(final.parent, content) as draft:
             try:
-                os.link(draft, self._path / name)
+                os.link(draft, final)
             except OSError as error:
                 if error.errno in _NO_LINKS:
                     raise StorageError(
@@ -93,13 +94,14 @@ class LocalFolder(Folder):
                         suggestion="use another disk, or the address of the store behind this mount",
                     ) from error
                 raise
-        sync(self._path)
+        sync(final.parent)
 
     def replace(self, name: str, content: bytes) -> None:
         """The file is complete under a name that nobody knows, and then renamed."""
-        with self._draft(content) as draft:
-            draft.replace(self._path / name)
-        sync(self._path)
+        final = self._path / name
+        with _draft(final.parent, content) as draft:
+            draft.replace(final)
+        sync(final.parent)
 
     def upload(self, name: str, source: Path) -> None:
         """Copied, and renamed when complete."""
@@ -130,19 +132,20 @@ class LocalFolder(Folder):
         """At once."""
         return (self._path / name).is_file()
 
-    @contextmanager
-    def _draft(self, content: bytes) -> Iterator[Path]:
-        """A file with these contents on disk, gone afterwards if it still has its name."""
-        self._path.mkdir(parents=True, exist_ok=True)
-        draft = self._path / f".{uuid.uuid4().hex}"
-        try:
-            with open(draft, "xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            yield draft
-        finally:
-            draft.unlink(missing_ok=True)
+
+@contextmanager
+def _draft(folder: Path, content: bytes) -> Iterator[Path]:
+    """A file with these contents on disk, gone afterwards if it still has its name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    draft = folder / f".{uuid.uuid4().hex}"
+    try:
+        with open(draft, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        yield draft
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _entry(found: os.DirEntry[str]) -> Entry | None:

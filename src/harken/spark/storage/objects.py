@@ -7,8 +7,9 @@ not at all, and all of them can be asked to write one only if there is none of i
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -26,6 +27,12 @@ ATTEMPTS = 8
 
 PIECE = 8 << 20
 """Bytes that are held at once while a file is copied to this machine."""
+
+_CLIENT = ("allow_http", "allow_invalid_certificates", "connect_timeout", "proxy_url", "timeout", "user_agent")
+"""Options of the connection: obstore takes them apart from those of the store, and panics elsewhere."""
+
+_REASON = re.compile(r"<Code>([^<]*)</Code>\s*<Message>([^<]*)</Message>")
+_NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
 
 Options: TypeAlias = Mapping[str, Any]
 """What obstore's stores take, as far as JSON can hold it: `access_key_id`, `endpoint`, `client_options`."""
@@ -66,11 +73,16 @@ class ObjectFolder(Folder):
         with self._told("list"):
             if after:
                 batches = obstore.list(self._store, self._prefix, offset=self._key(after))
-                found = (each for batch in batches for each in batch)
-                return sorted(self._entry(each) for each in found if "/" not in self._below(each["path"]))
+                return self._beyond(after, [each for batch in batches for each in batch])
             listed = obstore.list_with_delimiter(self._store, self._prefix or None)
             folders = [Entry(self._below(each), 0, None, True) for each in listed["common_prefixes"]]
             return sorted([*folders, *(self._entry(each) for each in listed["objects"])])
+
+    def _beyond(self, after: str, found: Iterable[Mapping[str, Any]]) -> list[Entry]:
+        entries = [self._entry(each) for each in found]
+        folders = {each.name.partition("/")[0] for each in entries if "/" in each.name}
+        files = [each for each in entries if "/" not in each.name]
+        return sorted([*files, *(Entry(name, 0, None, True) for name in folders if name > after)])
 
     def files(self) -> list[Entry]:
         """One request for every thousand."""
@@ -148,8 +160,13 @@ class ObjectFolder(Folder):
             for name in names:
                 below = (each["path"] for batch in obstore.list(self._store, self._key(name)) for each in batch)
                 keys += [self._key(name), *below]
-            if keys:
-                obstore.delete(self._store, keys)
+            try:
+                if keys:
+                    obstore.delete(self._store, keys)
+            except FileNotFoundError:  # some stores say so, and may have left others
+                for key in keys:
+                    with suppress(FileNotFoundError):
+                        obstore.delete(self._store, key)
 
     def exists(self, name: str) -> bool:
         """One request."""
@@ -184,9 +201,19 @@ class ObjectFolder(Folder):
             yield
         except AlreadyExistsError:
             raise
-        except BaseError as error:
-            said = str(error).partition("\n")[0]
-            raise StorageError(f"could not {attempted} {self.address}: {said}") from error
+        except (FileNotFoundError, BaseError) as error:
+            said = str(error)
+            if any(each in said for each in _NO_BUCKET):
+                raise StorageError(f"there is no {self._root}", suggestion="make it, or name another") from error
+            if isinstance(error, FileNotFoundError):
+                raise FileNotFoundError(f"{self.address}: {_said(said)}") from None
+            raise StorageError(f"could not {attempted} {self.address}: {_said(said)}") from error
+
+
+def _said(error: str) -> str:
+    """What a store says: its own words, if there are any, and the first line of the error otherwise."""
+    found = _REASON.search(error)
+    return f"{found[1]}: {found[2]}" if found else error.partition("\n")[0]
 
 
 @lru_cache(maxsize=16)
@@ -197,8 +224,12 @@ def _opened(root: str, options: str) -> ObjectStore:
         from obstore.store import from_url
     except ImportError:
         raise MissingExtraError("object stores", "objects") from None
+    open_at: Callable[..., ObjectStore] = from_url  # with options as they come, whichever store takes them
+    known = json.loads(options)
+    apart = {name: known.pop(name) for name in _CLIENT if name in known}
+    client = {**apart, **known.pop("client_options", {})}
     try:
-        return from_url(root.replace("s3a://", "s3://", 1), **json.loads(options))
+        return open_at(root.replace("s3a://", "s3://", 1), client_options=client, **known)
     except (BaseError, TypeError, ValueError) as error:
         said = str(error).partition("\n")[0]
         raise StorageError(f"no store can be reached at {root} with these options: {said}") from error
