@@ -280,7 +280,8 @@ def test_what_is_no_stream_is_refused(scene: Scene) -> None:
 
 
 def test_an_unknown_way_to_answer_is_refused(scene: Scene) -> None:
-    with pytest.raises(ValueError, match="how is one of 'pairs', 'grouped', found 'groups'; did you mean"):
+    said = "how is one of 'pairs', 'grouped', found 'groups'; did you mean 'grouped'"
+    with pytest.raises(ValueError, match=said):
         scene.start(how="groups")
 
 
