@@ -975,7 +975,7 @@ def test_a_batch_that_cannot_be_done_is_passed_over_with_a_record(scene: Scene) 
     status = stream_status(scene.checkpoint)
     assert [(each.batch, each.reason) for each in status.skipped] == [(1, "the disk is gone")]
     assert status.pending is None
-    with pytest.raises(StreamError, match="nothing is pending in .*: batch 2 is done"):
+    with pytest.raises(StreamError, match=r"nothing is pending in .*: batch 2 is done"):
         skip_batch(scene.checkpoint, reason="again")
 
 

@@ -105,8 +105,8 @@ def repin_batch(
 ) -> Entry:
     """Have the pending batch matched with another version of the subscriptions: the latest, unless said.
 
-    For a batch whose version is gone. The stream must be stopped. StreamError if no batch is pending, if the output
-    has taken it already, or if the version is older than that of the batch before it.
+    For a batch whose version is gone. The stream must be stopped. StreamError if no batch is pending, if the
+    output has taken it already, or if the version is older than that of the batch before it.
     """
     place = Checkpoint(checkpoint, storage_options)
     batch = _pending(place)

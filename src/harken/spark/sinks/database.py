@@ -63,8 +63,8 @@ class DatabaseSink:
         """Add the matches of a batch, unless it is noted, and note it.
 
         SinkError if matches are no pairs, or of other types than the table has, or if the table belongs to another
-        query. Without a query it is not asked, and batches need numbers of their own. DatabaseError if the database
-        cannot be reached or refuses, and then nothing of the batch is there.
+        query. Without a query it is not asked, and batches need numbers of their own. DatabaseError if the
+        database cannot be reached or refuses, and then nothing of the batch is there.
         """
         pairs = _pairs(matches)
         tables = Tables.of(self.table, pairs.schema)

@@ -44,8 +44,8 @@ class KafkaSink:
     def write(self, batch: int, matches: DataFrame, query: Query | None = None) -> None:
         """Send the matches of a batch, each at least once.
 
-        SinkError if matches have no column `event` or one named `batch` or `query`, or if the session lacks the connector.
-        What goes wrong with Kafka is told by Spark's errors.
+        SinkError if matches have no column `event` or one named `batch` or `query`, or if the session lacks the
+        connector. What goes wrong with Kafka is told by Spark's errors.
         """
         from pyspark.errors import AnalysisException
 

@@ -60,8 +60,8 @@ class TableSink:
     put in place, which takes a copy within the store for each; they never see a row twice.
 
     A batch is one file, unless `files` asks for more: it is matched by as many tasks as ever, and one of them
-    writes what they all have found. A batch costs what Spark takes for that, and a few operations on files, however
-    many came before. Of two processes that write the same batch at once one succeeds and the other's rows go
+    writes what they all have found. A batch costs what Spark takes for that, and a few operations on files,
+    however many came before. Of two processes that write the same batch at once one succeeds and the other's rows go
     nowhere, whether it fails or not. Threads may share a sink.
     """
 
@@ -176,8 +176,8 @@ def write_table(
 
     In an object store its files come one by one, when all of them are complete. OutputExistsError, before anything
     runs, if there is something of this name; of two jobs that write to the same name at once, one gets it too. A
-    job that fails leaves nothing behind, except that a task which Spark ends too late may leave a hidden folder. As
-    with a `TableSink`, all workers must reach the folder. Costs what Spark takes to write.
+    job that fails leaves nothing behind, except that a task which Spark ends too late may leave a hidden folder.
+    As with a `TableSink`, all workers must reach the folder. Costs what Spark takes to write.
     """
     folder, known = folder_at(path, storage_options), _known(format)
     above, name = folder.above
