@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -65,9 +64,7 @@ def test_a_python_without_harken_is_named_before_the_first_job(bare_python: Path
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     command = [sys.executable, "-c", SESSION, str(bare_python), str(scratch)]
-    finished = subprocess.run(
-        command, capture_output=True, text=True, timeout=300, env=dict(os.environ), check=False
-    )
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert finished.returncode == 0, finished.stderr
     said = [line for line in finished.stdout.splitlines() if line.startswith("refused:")]
     assert len(said) == 4, finished.stdout + finished.stderr

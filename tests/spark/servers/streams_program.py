@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
 def run(spark: SparkSession, address: str, validity: EventValidity | None, place: str) -> None:
     """Match all there is at an address."""
-    reader = spark.readStream.schema("id bigint, x bigint").option("maxFilesPerTrigger", 1)
-    events = reader.json(f"{address}/events")
+    events = (
+        spark.readStream.schema("id bigint, x bigint").option("maxFilesPerTrigger", 1).json(f"{address}/events")
+    )
     query = match_stream(
         events,
         Subscriptions(f"{address}/subscriptions"),

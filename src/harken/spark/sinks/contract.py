@@ -71,7 +71,7 @@ def require(matches: DataFrame, *wanted: str, sink: str) -> None:
 
 
 def reserve(matches: DataFrame, *taken: str) -> None:
-    """SinkError if matches have a column of a name under which a sink writes something else, in any case."""
+    """SinkError if matches have a column of a name that a sink uses for something else; Spark ignores case."""
     said = {BATCH: "the number of the batch", QUERY: "the query"}
     for name in matches.columns:
         if name.lower() in taken:
