@@ -151,6 +151,8 @@ def test_an_input_is_not_overwritten(subscriptions: Path, events: Path) -> None:
         (["--at", "yesterday"], "error: Invalid value for --at: no such moment: 'yesterday'"),
         (["--on-error", "ignore"], "error: Invalid value for '--on-error'"),
         (["--schema", "absent.json"], "error: absent.json: there is no such file"),
+        (["--subscriptions", "absent"], "error: absent: there is no such file or folder\n$"),
+        (["--events", "absent.txt"], "error: absent.txt: there is no such file or folder\n$"),
         (["--output", "matches.txt"], "error: matches.txt: files ending in '.txt' are not known"),
         (["--subscriptions", "-", "--events", "-"], "only one of --subscriptions and --events can be '-'"),
         (["--nonsense"], "error: No such option: --nonsense"),

@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from harken import Engine
-from harken.errors import BulkLoadError, EventError, SchemaError, SubscriptionError
+from harken.errors import ArgumentTypeError, BulkLoadError, EventError, SchemaError, SubscriptionError
 from harken.language import parse
 from harken.model.evaluation import truth
 from harken.spark import Index, Subscriptions, build_index, match, matching, partitioning, plan, tasks
@@ -491,6 +491,13 @@ def test_columns_that_cannot_be_kept_are_named(
 def test_other_ways_are_refused(spark: SparkSession, everything: Index, arguments: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=r"(how|strategy) is one of .*, found '(lists|magic)'"):
         match(spark.range(1), everything, **arguments)  # type: ignore[arg-type]
+
+
+def test_events_that_are_no_frame_and_one_name_to_keep_are_refused(spark: SparkSession, everything: Index) -> None:
+    with pytest.raises(ArgumentTypeError, match="events is a DataFrame of Spark, found list; for others there is"):
+        match([{"x": 1}], everything)  # type: ignore[call-overload]
+    with pytest.raises(ArgumentTypeError, match=r"keep is a list .*, found 'price'; write keep=\['price'\]"):
+        match(spark.range(1), everything, keep="price")
 
 
 # ---------------------------------------------------------------- subscriptions in every form

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harken.cli.findings import Finding
-from harken.cli.options import FILES, FileFormat, JsonOption, SchemaOption, schema_of
+from harken.cli.options import FILES, FileFormat, JsonOption, SchemaOption, check_there, schema_of
 from harken.cli.terminal import harmless, note, progress
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def check(
     """
     from harken.files import read_subscriptions
 
+    check_there(file, events)
     unread: list[Finding] = []
     declared = schema_of(schema)
     subscriptions = read_subscriptions(file, lambda error: unread.append(Finding.of_line(error)), format=format)

@@ -13,6 +13,7 @@ from harken.cli.options import (
     SchemaOption,
     SubscriptionsFormatOption,
     SubscriptionsOption,
+    check_there,
     schema_of,
     time_of,
 )
@@ -49,6 +50,7 @@ def explain(
     from harken.errors import BulkLoadError, SubscriptionError
     from harken.files import read_event, read_subscriptions
 
+    check_there(subscriptions)
     declared, moment = schema_of(schema), time_of(at)
     file = read_subscriptions(
         subscriptions, lambda error: note(f"passed over: {error}"), format=subscriptions_format

@@ -17,6 +17,7 @@ from harken.cli.options import (
     SchemaOption,
     SubscriptionsFormatOption,
     SubscriptionsOption,
+    check_there,
     schema_of,
     time_of,
 )
@@ -95,6 +96,7 @@ class _Rejects:
 def _check_paths(subscriptions: str, events: str, output: str) -> None:
     if subscriptions == events == "-":
         raise typer.BadParameter("only one of --subscriptions and --events can be '-'")
+    check_there(subscriptions, events)
     for path in (subscriptions, events):
         if os.path.exists(path) and os.path.exists(output) and os.path.samefile(path, output):
             raise typer.BadParameter(f"{output} is also read from", param_hint="--output")

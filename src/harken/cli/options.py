@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
@@ -30,6 +31,15 @@ AtOption = Annotated[
     str | None, typer.Option(metavar="TIMESTAMP", help="Match as of this time instead of now; UTC unless it says.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+def check_there(*paths: str | None) -> None:
+    """InputFileError if a file is not there: that is the first thing to know, whatever its name ends in."""
+    from harken.errors import InputFileError
+
+    for path in paths:
+        if path is not None and path != "-" and "\0" not in path and not os.path.lexists(path):
+            raise InputFileError(path, "there is no such file or folder")
 
 
 def schema_of(path: str | None) -> Schema | None:
