@@ -148,6 +148,35 @@ def forget_copies(own_cache: Path) -> None:
     opened._ENGINES.clear()
 
 
+def test_an_index_elsewhere_finds_its_subscriptions(here: list[Blueprint], remote: Folder, tmp_path: Path) -> None:
+    store = Subscriptions.create(remote)
+    store.append(texts(*range(10)))
+    index = build_index(NO_SPARK, store, tmp_path / "index")
+    store.upsert(texts(3, salt=1))
+    assert pairs(index.refresh(NO_SPARK), index) == expected(store)
+    again = Index(tmp_path / "index", storage_options=remote.options)
+    assert again.subscriptions.folder == remote
+    assert again.refresh(NO_SPARK).covers == 2
+
+
+def test_refresh_notices_damage_in_the_store_whatever_a_cache_has(here: list[Blueprint], remote: Folder) -> None:
+    store = Subscriptions.create(remote)
+    store.append(texts(*range(20)))
+    index = build_index(NO_SPARK, store)
+    part = index.state().layers[0].parts[0]
+    assert pairs(index.state(), index) == expected(store)
+    folder = index.folder.child("parts").child(part.folder)
+    largest = max(folder.files(), key=lambda each: each.bytes)
+    content = folder.read(largest.name)
+    folder.replace(largest.name, bytes([*content[:-1], content[-1] ^ 1]))
+    assert index.refresh(NO_SPARK).version == 1
+    assert index.refresh(NO_SPARK, verify=True).version == 2
+    index.folder.child("parts").remove([index.state().layers[0].parts[0].folder])
+    again = Index(index.folder).refresh(NO_SPARK)
+    assert again.version == 3
+    assert pairs(again, index) == expected(store)
+
+
 @pytest.mark.usefixtures("small")
 def test_after_any_history_every_version_answers(here: list[Blueprint], remote: Folder) -> None:
     chance = random.Random(3)

@@ -51,4 +51,4 @@ def _first_keys(spark: SparkSession, partitions: int, tried: int) -> dict[int, i
 
     key = functions.col("id").cast("int")
     target = functions.pmod(functions.hash(key), functions.lit(partitions)).alias("target")
-    return dict(spark.range(0, tried, 1, 1).groupBy(target).agg(functions.min(key)).collect())  # type: ignore[arg-type]
+    return dict(spark.range(0, tried, 1, 1).groupBy(target).agg(functions.min(key)).collect())
