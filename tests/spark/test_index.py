@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -452,6 +453,54 @@ def test_what_is_missing_is_named(here: list[Blueprint], store: Subscriptions, g
         path.rename(path.with_suffix(".gone"))
     with pytest.raises(IndexFormatError, match="missing"):
         pairs(state, index)
+
+
+@pytest.mark.parametrize("damage", ["part gone", "file gone", "part cut", "hidden gone", "hidden cut"])
+def test_refresh_notices_what_is_missing_or_cut_and_builds_anew(
+    here: list[Blueprint], store: Subscriptions, damage: str
+) -> None:
+    store.append(texts(*range(20)))
+    index = build_index(NO_SPARK, store, shards=2)
+    store.upsert(texts(1, salt=1))
+    state = index.refresh(NO_SPARK)
+    kind = "hidden" if damage.startswith("hidden") else "parts"
+    top = state.layers[-1]
+    name = top.hides.file if kind == "hidden" else state.layers[0].parts[1].folder  # type: ignore[union-attr]
+    path = index.path / kind / name
+    array = path if kind == "hidden" else max(path.rglob("*.npy"), key=lambda each: each.stat().st_size)
+    match damage.split():
+        case "part", "gone":
+            shutil.rmtree(path)
+        case _, "gone":
+            array.unlink()
+        case _:
+            array.write_bytes(array.read_bytes()[:-1])
+    again = Index(index.path).refresh(NO_SPARK)
+    assert (again.version, again.covers, sizes(again)) == (3, 2, [20])
+    assert pairs(again, index) == expected(store)
+    assert index.refresh(NO_SPARK) == again
+    store.upsert(texts(2, salt=1))
+    assert pairs(index.refresh(NO_SPARK), index) == expected(store)
+
+
+def test_refresh_reads_everything_if_asked_to(here: list[Blueprint], store: Subscriptions) -> None:
+    store.append(texts(*range(20)))
+    index = build_index(NO_SPARK, store)
+    store.upsert(texts(1, salt=1))
+    state = index.refresh(NO_SPARK)
+    assert index.refresh(NO_SPARK, verify=True) == state
+    for path in (index.path / "parts" / state.layers[0].parts[0].folder, index.path / "hidden"):
+        array = max((each for each in path.rglob("*.[na]*")), key=lambda each: each.stat().st_size)
+        content = bytearray(array.read_bytes())
+        content[len(content) // 2] ^= 1
+        array.write_bytes(bytes(content))
+        before = index.state()
+        assert Index(index.path).refresh(NO_SPARK) == before, "of the same size"
+        after = index.refresh(NO_SPARK, verify=True)
+        assert after.version == before.version + 1
+        assert pairs(after, index) == expected(store)
+        store.upsert(texts(2, salt=1))
+        index.refresh(NO_SPARK)
 
 
 def test_a_damaged_list_of_hidden_ids_is_noticed(here: list[Blueprint], store: Subscriptions) -> None:

@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from harken.errors import ConcurrentChangeError, IndexFormatError
 from harken.spark.building import Blueprint, Lessons, build_by_tasks, build_here
+from harken.spark.checking import damaged
 from harken.spark.layers import IndexState, Layer
 from harken.spark.retention import GRACE, ORPHANS, first_kept
 from harken.spark.segments import DELETES, Segment, SegmentWriter
@@ -86,6 +87,8 @@ class Index:
         self.folder = folder
         self._options = storage_options
         self._log = VersionLog(folder.child("versions"))
+        self._seen: set[str] = set()
+        """Parts that were there, and whole, when this object looked."""
 
     def __repr__(self) -> str:
         state = self.state()
@@ -107,19 +110,25 @@ class Index:
         return self._source(self.state())
 
     def _source(self, state: IndexState) -> Subscriptions:
-        return Subscriptions(folder_at(state.subscriptions, self._options))
+        options = self._options
+        if options is None and _scheme(state.subscriptions) == _scheme(self.folder.address):
+            options = self.folder.options  # what leads to the index leads to what lies beside it
+        return Subscriptions(folder_at(state.subscriptions, options))
 
-    def refresh(self, spark: SparkSession, *, version: int | None = None) -> IndexState:
+    def refresh(self, spark: SparkSession, *, version: int | None = None, verify: bool = False) -> IndexState:
         """Answer for a version of the subscriptions, or the latest; what answers for it already is kept.
 
         Costs what the changes cost, and now and then a merge of layers or a new build. If another process did the
-        same meanwhile, its work is taken.
+        same meanwhile, its work is taken. If parts are missing or have other sizes than they had, everything is
+        built anew; this object looks once at each part, or with `verify` reads all of them.
         """
         subscriptions = self.subscriptions
         wanted = subscriptions.version if version is None else version
         while True:
             state = self._answering(wanted)
-            if state.covers == wanted:
+            if not self._is_sound(state, verify):
+                state = replace(state, layers=())
+            elif state.covers == wanted:
                 return state
             try:
                 return self._extend(spark, state, subscriptions.snapshot(wanted))
@@ -188,6 +197,15 @@ class Index:
         return ages
 
     # ---------------------------------------------------------------- inside
+
+    def _is_sound(self, state: IndexState, verify: bool) -> bool:
+        names = _names(state.layers)
+        if names <= self._seen and not verify:
+            return True
+        if damaged(self.folder, state.layers, verify=verify):
+            return False
+        self._seen = names
+        return True
 
     def _answering(self, wanted: int) -> IndexState:
         """The latest version of the index that answers for no later subscriptions than wanted, if need be none."""
@@ -308,7 +326,7 @@ def build_index(
         algorithm,
         dict(options or {}),
     )
-    return _started(spark, folder, first, snapshot, statistics)
+    return _started(spark, folder, first, snapshot, statistics, subscriptions.folder.options)
 
 
 def index_beside(
@@ -332,14 +350,15 @@ def _started(
     first: IndexState,
     snapshot: Snapshot,
     statistics: EventStatistics | None,
+    storage_options: Mapping[str, Any],
 ) -> Index:
     if statistics is not None:
         folder.replace(LESSONS, statistics.sample_bytes())
     index = Index.__new__(Index)
-    index._open(folder, folder.options)
+    index._open(folder, storage_options)
     layers = index._whole(spark, first, snapshot)
     index._commit(first, layers, snapshot)
-    return Index(folder, storage_options=folder.options)
+    return Index(folder, storage_options=storage_options)
 
 
 def _sample(subscriptions: Subscriptions, snapshot: Snapshot) -> list[pa.RecordBatch]:
@@ -350,6 +369,10 @@ def _sample(subscriptions: Subscriptions, snapshot: Snapshot) -> list[pa.RecordB
         for batch in table.slice(0, SAMPLED).to_batches()
         if batch.num_rows
     ]
+
+
+def _scheme(address: str) -> str:
+    return address.partition("://")[0]
 
 
 def _names(layers: Sequence[Layer]) -> set[str]:

@@ -65,8 +65,8 @@ class TableSink:
 
     A batch is one file, unless `files` asks for more: it is matched by as many tasks as ever, and one of them
     writes what they all have found. A batch costs what Spark takes for that, and a few operations on files,
-    however many came before. Of two processes that write the same batch at once one succeeds and the other's rows go
-    nowhere, whether it fails or not. Threads may share a sink.
+    however many came before. Of two processes that write the same batch at once one succeeds and the other's rows
+    go nowhere, whether it fails or not. Threads may share a sink.
     """
 
     def __init__(

@@ -68,15 +68,9 @@ class Cache:
         """The same for a folder with all that is below it."""
 
         def fetch(draft: Path) -> None:
-            held = source.child(name)
-            files = held.files()
-            if not files:
-                raise FileNotFoundError(held.address)
-            for each in files:
-                (draft / each.name).parent.mkdir(parents=True, exist_ok=True)
-                held.download(each.name, draft / each.name)
+            source.download_folder(name, draft)
             found = sum(path.stat().st_size for path in draft.rglob("*") if path.is_file())
-            _expect(size, found, held.address)
+            _expect(size, found, source.child(name).address)
 
         return self._used(source, name, fetch, use)
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from harken.errors import StorageError
+
+AT_ONCE = 16
+"""Files of a folder that are copied at once: most are small, and a store takes its time to answer for each."""
 
 
 class Entry(NamedTuple):
@@ -111,9 +115,21 @@ class Folder(ABC):
     def upload_folder(self, name: str, source: Path, last: str) -> None:
         """Put a folder of this machine here with all below it; the file `last` comes after all others."""
         target = self.child(name)
-        files = sorted(path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file())
-        for each in sorted(files, key=lambda file: file == last):
-            target.upload(each, source / each)
+        files = {path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file()}
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            list(threads.map(lambda each: target.upload(each, source / each), sorted(files - {last})))
+        target.upload(last, source / last)
+
+    def download_folder(self, name: str, target: Path) -> None:
+        """Copy a folder with all below it to this machine; FileNotFoundError if nothing is there."""
+        source = self.child(name)
+        files = [each.name for each in source.files()]
+        if not files:
+            raise FileNotFoundError(source.address)
+        for above in {(target / each).parent for each in files}:
+            above.mkdir(parents=True, exist_ok=True)
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            list(threads.map(lambda each: source.download(each, target / each), files))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Folder) and self.address == other.address

@@ -112,12 +112,18 @@ class HdfsFolder(Folder):
             self._client.rename(draft, self._at(name), overwrite=True)
 
     def upload(self, name: str, source: Path) -> None:
-        """Piece by piece, and renamed when complete."""
-        with self._draft(name) as draft:
-            with open(source, "rb") as local, self._client.create(draft) as file:
-                while piece := local.read(PIECE):
-                    file.write(piece)
-            self._client.rename(draft, self._at(name), overwrite=True)
+        """Piece by piece. Nobody knows the name before it is complete, so it is written where it belongs."""
+        client = self._client
+        from hdfs_native import WriteOptions
+
+        anew = WriteOptions(overwrite=True, create_parent=True)
+        with (
+            self._told(f"write {name} in"),
+            open(source, "rb") as local,
+            client.create(self._at(name), anew) as file,
+        ):
+            while piece := local.read(PIECE):
+                file.write(piece)
 
     def download(self, name: str, target: Path) -> None:
         """Piece by piece."""
