@@ -186,6 +186,8 @@ def _damage_named(folder: Path) -> Iterator[None]:
     except FileNotFoundError as error:
         missing = Path(error.filename or _PARQUET).name  # Arrow does not say which
         raise IndexFormatError(f"{folder} is not a saved engine: {missing} is missing") from None
+    except NotADirectoryError:
+        raise IndexFormatError(f"{folder} is not a saved engine, which is a folder") from None
     except HarkenError as error:
         raise IndexFormatError(f"{folder} is damaged: {error.message}") from error
     except DAMAGE as error:

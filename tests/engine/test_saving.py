@@ -452,3 +452,9 @@ def test_a_byte_gone_wrong_never_gives_another_kind_of_error(tmp_path_factory, d
 def test_others_may_read_what_was_saved(tmp_path):
     Engine().save(tmp_path / "engine")
     assert (tmp_path / "engine").stat().st_mode & 0o055 == 0o055
+
+
+def test_a_file_is_no_saved_engine(tmp_path):
+    (tmp_path / "engine").write_text("something else")
+    with pytest.raises(IndexFormatError, match="is not a saved engine, which is a folder"):
+        Engine.load(tmp_path / "engine")

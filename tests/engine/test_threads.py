@@ -15,7 +15,7 @@ import pytest
 
 from harken import Engine, algorithms
 from harken.bench.experiments.threads import Scene
-from harken.errors import EngineBusyError
+from harken.errors import CopyError, EngineBusyError
 from harken.matching.events import _ADDING
 from harken.model.expressions import Comparison
 
@@ -241,6 +241,6 @@ def test_a_copy_is_of_one_moment_whatever_others_change_meanwhile(duplicate, mon
 def test_an_engine_with_an_index_says_that_it_is_to_be_saved_rather_than_copied(duplicate):
     engine = Engine("dynamic")
     engine.subscribe(1, "x = 1")
-    with pytest.raises(TypeError, match="save"):
+    with pytest.raises(CopyError, match="save"):
         duplicate(engine)
     assert engine.match(EVERY) == [1]

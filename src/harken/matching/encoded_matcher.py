@@ -11,6 +11,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from harken.errors import CopyError
 from harken.locking import watch_forks
 from harken.matching.contract import Incoming, Pairs, Slots
 from harken.matching.encoding import BLOCK, Encoder
@@ -172,7 +173,7 @@ class EncodedMatcher(ABC):
             self._seen_lock = threading.RLock()
 
     def __getstate__(self) -> object:
-        raise TypeError("an index is not copied or pickled: `save` the engine, and `load` it")
+        raise CopyError("an index", "`save` the engine, and `load` it")
 
     def _said(self, clauses: Sequence[Sequence[int]]) -> Expression:
         """What clauses of numbered predicates ask for."""
