@@ -1,4 +1,4 @@
-"""Streams with subscriptions, checkpoints and tables in stores: `python streams_program.py SETTINGS ADDRESS ...`.
+"""Streams whose subscriptions, checkpoints and tables are in stores: `python streams_program.py JSON`.
 
 Prints what became of them, as JSON, for each address. A batch is cut short between what decides that it counts and
 its files, and while these are copied; then the stream is started again.
@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from harken.errors import SinkError
@@ -57,8 +58,12 @@ def rows(spark: SparkSession, address: str, place: str) -> list[Any]:
     return sorted([row.batch, row.event, row.subscription] for row in found.collect())
 
 
-def failing_copies(good: int) -> Callable[[Folder, str, str], None]:
-    """A `copy`, or `rename`, that fails after so many."""
+Placing = Callable[[Folder, str, str], None]
+"""`Folder.copy`, or `Folder.rename`."""
+
+
+def failing_after(original: Placing, good: int) -> Placing:
+    """The same, but it fails after so many times."""
     left = [good]
 
     def crash(folder: Folder, name: str, target: str) -> None:
@@ -67,18 +72,16 @@ def failing_copies(good: int) -> Callable[[Folder, str, str], None]:
         left[0] -= 1
         original(folder, name, target)
 
-    kind = type(folder_at(ADDRESS))
-    original = kind.copy if not folder_at(ADDRESS).renames else kind.rename
     return crash
 
 
-def cut_short(spark: SparkSession, address: str, sink: TableSink, good: int) -> bool:
+def cut_short(spark: SparkSession, sink: TableSink, good: int) -> bool:
     """Write batch 7 with three files, ended after so many are in place; whether it counts nevertheless."""
     frame = spark.range(0, 30, 1, 3).selectExpr("id as event", "'a' as subscription")
     kind = type(sink.folder)
     name = "rename" if sink.folder.renames else "copy"
     original = getattr(kind, name)
-    setattr(kind, name, failing_copies(good))
+    setattr(kind, name, failing_after(original, good))
     try:
         with suppress(RuntimeError):
             sink.write(7, frame)
@@ -95,7 +98,7 @@ def told(spark: SparkSession, address: str) -> dict[str, Any]:
     run(spark, address, None, "plain")
     arrive(address, 1)
     run(spark, address, None, "plain")
-    lasting = EventValidity(lasts=HOUR)
+    lasting = EventValidity(lasts=timedelta(hours=1))
     run(spark, address, lasting, "lasting")
     subscriptions.append([("b", "x = 1")])
     run(spark, address, lasting, "lasting")
@@ -105,7 +108,7 @@ def told(spark: SparkSession, address: str) -> dict[str, Any]:
         "status": str(stream_status(f"{address}/plain/checkpoint")).splitlines()[1:],
     }
     sink = TableSink(f"{address}/cut", files=3)
-    found["counts"] = cut_short(spark, address, sink, 1)
+    found["counts"] = cut_short(spark, sink, 1)
     sink.write(7, spark.range(0, 30, 1, 3).selectExpr("id as event", "'a' as subscription"), Query("q", "c"))
     found["cut"] = sorted(row.event for row in spark.read.parquet(f"{address}/cut").collect()) == list(range(30))
     found["files"] = sorted({each.name.partition("part-")[0] for each in folder_at(f"{address}/cut").files()})
@@ -119,13 +122,7 @@ def told(spark: SparkSession, address: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    from datetime import timedelta
-
-    HOUR = timedelta(hours=1)
     settings, *addresses = json.loads(sys.argv[1])
     session = local_session("local[2]", settings=settings)
-    answers = []
-    for ADDRESS in addresses:
-        answers.append(told(session, ADDRESS))
-    print(json.dumps(answers))
+    print(json.dumps([told(session, address) for address in addresses]))
     session.stop()
