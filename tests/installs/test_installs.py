@@ -14,11 +14,13 @@ import pytest
 
 from tests.docs.test_docs import ROOT, blocks, commands
 from tests.installs.environments import Environment, built_wheel, constraints, pythons
+from tests.spark.servers.hdfs import hdfs_cluster
+from tests.spark.servers.s3 import s3_server
 from tests.symmetric.conftest import started_postgres
 
 README, SPARK, SYMMETRIC = ROOT / "README.md", ROOT / "docs" / "spark.md", ROOT / "docs" / "symmetric.md"
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-TRIED = {"spark", "connect", "database", "postgres", "bench"}
+TRIED = {"spark", "connect", "objects", "hdfs", "database", "postgres", "bench"}
 
 
 @pytest.fixture(scope="session")
@@ -78,6 +80,26 @@ def test_the_spark_extra_runs_the_readmes_match(wheel: Path, tmp_path: Path) -> 
 @pytest.mark.install
 def test_the_connect_extra_matches_through_a_server(wheel: Path, tmp_path: Path) -> None:
     Environment(tmp_path, wheel, "connect").run_script(script(SPARK, ".remote(", "py"))
+
+
+@pytest.mark.install
+def test_the_objects_extra_keeps_subscriptions_in_an_object_store(wheel: Path, tmp_path: Path) -> None:
+    with s3_server() as s3:
+        known = {
+            "AWS_ENDPOINT_URL": s3.endpoint,
+            "AWS_ACCESS_KEY_ID": s3.options["access_key_id"],
+            "AWS_SECRET_ACCESS_KEY": s3.options["secret_access_key"],
+            "AWS_REGION": s3.options["region"],
+        }
+        code = script(SPARK, "s3a://harken/market", "py")
+        Environment(tmp_path, wheel, "objects").run_script(f"import os\nos.environ.update({known!r})\n{code}")
+
+
+@pytest.mark.install
+def test_the_hdfs_extra_keeps_subscriptions_on_hdfs(wheel: Path, tmp_path: Path) -> None:
+    with hdfs_cluster() as hdfs:
+        code = script(SPARK, "s3a://harken/market", "py").replace("s3a://harken", hdfs.address)
+        Environment(tmp_path, wheel, "hdfs").run_script(code)
 
 
 @pytest.mark.install

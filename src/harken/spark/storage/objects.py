@@ -7,6 +7,7 @@ not at all, and all of them can be asked to write one only if there is none of i
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -227,9 +228,15 @@ def _opened(root: str, options: str) -> ObjectStore:
     open_at: Callable[..., ObjectStore] = from_url  # with options as they come, whichever store takes them
     known = json.loads(options)
     apart = {name: known.pop(name) for name in _CLIENT if name in known}
-    client = {**apart, **known.pop("client_options", {})}
+    client = {**_as_endpoint(known), **apart, **known.pop("client_options", {})}
     try:
         return open_at(root.replace("s3a://", "s3://", 1), client_options=client, **known)
     except (BaseError, TypeError, ValueError) as error:
         said = str(error).partition("\n")[0]
         raise StorageError(f"no store can be reached at {root} with these options: {said}") from error
+
+
+def _as_endpoint(options: Options) -> dict[str, bool]:
+    """Speak without encryption if, and only if, the endpoint that was named does."""
+    named = options.get("endpoint") or os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT") or ""
+    return {"allow_http": True} if str(named).startswith("http://") else {}
