@@ -62,6 +62,7 @@ FOUND = {
     },
     "spark-scale": {"matching", "counting rows", "worker ready after", "matching / counting rows"},
     "spark-stream": {"batch, median", "batch that met the changes first"},
+    "storage-stress": {"read", "write", "compact", "vacuum"},
     "symmetric-faults": {"engine, memory", "auction, memory", "engine, SQLite", "auction, PostgreSQL"},
     "symmetric-fig4": {"matching with 5,000, memory", "matching with 5,000, SQLite", "loading 1,000, PostgreSQL"},
     "symmetric-fig5": {"fixed, memory, 2,000 subscriptions", "fixed-geometric, PostgreSQL: 500 / 2,000"},

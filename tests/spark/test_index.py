@@ -308,6 +308,68 @@ def test_compacting_an_index_leaves_one_layer_that_finds_the_same(
     assert pairs(after, index) == pairs(before, index) == expected(store)
 
 
+def test_compacting_an_index_whose_version_is_forgotten_takes_the_latest(
+    here: list[Blueprint], store: Subscriptions
+) -> None:
+    store.append(texts(*range(10)))
+    index = build_index(NO_SPARK, store)
+    store.upsert(texts(1, 20, salt=1))
+    store.compact()
+    store.vacuum(keep=1, grace=NONE)
+    state = index.compact(NO_SPARK)
+    assert state.covers == store.version
+    assert pairs(state, index) == expected(store)
+
+
+def test_a_layer_whose_changes_are_forgotten_while_it_is_built_makes_way_for_all(
+    here: list[Blueprint], store: Subscriptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.append(texts(*range(10)))
+    index = build_index(NO_SPARK, store)
+    store.upsert(texts(1, 20, salt=1))
+    build = indexing.build_here
+
+    def too_late(blueprint: Blueprint) -> dict[int, Part]:
+        monkeypatch.setattr(indexing, "build_here", build)
+        Subscriptions(store.path).compact()
+        Subscriptions(store.path).vacuum(keep=1, grace=NONE, orphans=NONE)
+        return build(blueprint)
+
+    monkeypatch.setattr(indexing, "build_here", too_late)
+    with pytest.raises(UnknownVersionError):
+        index.refresh(NO_SPARK)  # the version asked for is forgotten, too
+    state = index.refresh(NO_SPARK)
+    assert sizes(state) == [11]
+    assert pairs(state, index) == expected(store)
+
+
+def test_who_vacuums_while_another_does_is_not_disturbed(
+    here: list[Blueprint], store: Subscriptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.append(texts(*range(10)))
+    index = build_index(NO_SPARK, store)
+    for salt in range(8):
+        store.upsert(texts(1, salt=salt))
+        store.compact()
+        index.refresh(NO_SPARK)
+    read = VersionLog.read
+
+    def overtaken(log: VersionLog, version: int) -> dict[str, object]:
+        monkeypatch.setattr(VersionLog, "read", read)
+        Subscriptions(store.path).vacuum(keep=2, grace=NONE, orphans=NONE)
+        Index(index.path).vacuum(keep=2, grace=NONE, orphans=NONE)
+        return read(log, version)
+
+    for vacuum in (store.vacuum, index.vacuum):
+        monkeypatch.setattr(VersionLog, "read", overtaken)
+        vacuum(keep=2, grace=NONE, orphans=NONE)
+        assert pairs(index.state(), index) == expected(store)
+        for salt in range(4):
+            store.upsert(texts(2, salt=salt))
+            store.compact()
+            index.refresh(NO_SPARK)
+
+
 def test_a_worker_holds_on_to_what_it_has_open_and_lets_go_of_other_versions(
     here: list[Blueprint], store: Subscriptions
 ) -> None:

@@ -26,6 +26,7 @@ from harken.errors import (
     DuplicateSubscriptionError,
     IndexFormatError,
     OutputExistsError,
+    StorageError,
     SubscriptionError,
     UnknownSubscriptionError,
     UnknownVersionError,
@@ -379,16 +380,19 @@ def test_a_compaction_that_was_overtaken_changes_nothing_and_leaves_nothing(stor
     assert (store.version, held(store), len(files(store))) == (2, {1: 1, 2: 2}, 2)
 
 
-def test_a_version_whose_writer_fails_after_it_is_visible_keeps_its_files(store, monkeypatch) -> None:
-    """The folder could not be synced, say: the version is there, and must be whole."""
+@pytest.mark.parametrize("kind", [OSError, StorageError])
+def test_a_version_whose_writer_fails_after_it_is_visible_keeps_its_files(
+    store: Subscriptions, monkeypatch: pytest.MonkeyPatch, kind: type[OSError]
+) -> None:
+    """The folder could not be synced, or a store's answer was lost: the version is there, and must be whole."""
     append = VersionLog.append
 
     def fail_late(log: VersionLog, version: int, document: dict[str, object]) -> None:
         append(log, version, document)
-        raise OSError("the disk was slow")
+        raise kind("the disk was slow")
 
     monkeypatch.setattr(VersionLog, "append", fail_late)
-    with pytest.raises(OSError, match="slow"):
+    with pytest.raises(kind, match="slow"):
         store.append(rows(1))
     assert held(store) == {1: 1}
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from harken.durable import MANIFEST
 from harken.engine import Engine
+from harken.errors import UnknownVersionError
 from harken.spark.layers import Part
 from harken.spark.sharding import Division
 from harken.spark.snapshots import Snapshot
@@ -55,10 +56,11 @@ class Blueprint:
     """Events to arrange the index for."""
 
     def snapshot(self, subscriptions: Subscriptions) -> Snapshot:
-        """The files to build from."""
+        """The files to build from; UnknownVersionError if what changed can no longer be told."""
         snapshot = subscriptions.snapshot(self.until)
         changed = snapshot if self.since is None else subscriptions.since(snapshot, self.since)
-        assert changed is not None, "who plans a layer has seen that it can be told"
+        if changed is None:  # told when the layer was planned, and forgotten since
+            raise UnknownVersionError(str(self.subscriptions), self.since or 0, subscriptions.version)
         return changed
 
 

@@ -13,7 +13,7 @@ disturbed.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from harken.errors import ConcurrentChangeError, IndexFormatError
+from harken.errors import ConcurrentChangeError, IndexFormatError, UnknownVersionError
 from harken.spark.building import Blueprint, Lessons, build_by_tasks, build_here
 from harken.spark.checking import damaged
 from harken.spark.layers import IndexState, Layer
@@ -50,6 +50,9 @@ GROWTH = 4
 
 MOST_CHANGED = 0.5
 """Changes, as a part of the subscriptions, from which on everything is built anew."""
+
+KEEP = 5
+"""Versions that are kept at least."""
 
 TIDY_EVERY = 64
 """Versions after which those are forgotten that nobody can need any more."""
@@ -115,12 +118,16 @@ class Index:
             options = self.folder.options  # what leads to the index leads to what lies beside it
         return Subscriptions(folder_at(state.subscriptions, options))
 
-    def refresh(self, spark: SparkSession, *, version: int | None = None, verify: bool = False) -> IndexState:
+    def refresh(
+        self, spark: SparkSession | None, *, version: int | None = None, verify: bool = False
+    ) -> IndexState:
         """Answer for a version of the subscriptions, or the latest; what answers for it already is kept.
 
         Costs what the changes cost, and now and then a merge of layers or a new build. If another process did the
-        same meanwhile, its work is taken. If parts are missing or have other sizes than they had, everything is
-        built anew; this object looks once at each part, or with `verify` reads all of them.
+        same meanwhile, its work is taken. Without a session (None) everything is built in this process.
+
+        If parts are missing or have other sizes than they had, everything is built anew. This object looks once at
+        each part; with `verify`, it reads all of them.
         """
         subscriptions = self.subscriptions
         wanted = subscriptions.version if version is None else version
@@ -128,14 +135,14 @@ class Index:
             state = self._answering(wanted)
             if not self._is_sound(state, verify):
                 state = replace(state, layers=())
-            elif state.covers == wanted:
+            elif state.layers and state.covers == wanted:
                 return state
             try:
                 return self._extend(spark, state, subscriptions.snapshot(wanted))
             except ConcurrentChangeError:
                 continue
 
-    def changes(self, spark: SparkSession, state: IndexState, since: int) -> IndexState | None:
+    def changes(self, spark: SparkSession | None, state: IndexState, since: int) -> IndexState | None:
         """Of a version of the index, only the subscriptions that came or changed after an earlier version.
 
         None if there are none. What is built for it no version names: `discard` it.
@@ -158,13 +165,12 @@ class Index:
         """Remove what was built for changes and is not part of the version they were asked for."""
         self._remove(_names(changes.layers) - _names(state.layers))
 
-    def compact(self, spark: SparkSession) -> IndexState:
-        """Build everything anew, in one layer, divided as before."""
-        state = self.state()
-        snapshot = self.subscriptions.snapshot(state.covers)
+    def compact(self, spark: SparkSession | None) -> IndexState:
+        """Build everything anew, for the latest version of the subscriptions, in one layer, divided as before."""
+        state, snapshot = self.state(), self.subscriptions.snapshot()
         return self._commit(state, self._whole(spark, state, snapshot), snapshot)
 
-    def vacuum(self, keep: int = 5, *, grace: timedelta = GRACE, orphans: timedelta = ORPHANS) -> int:
+    def vacuum(self, keep: int = KEEP, *, grace: timedelta = GRACE, orphans: timedelta = ORPHANS) -> int:
         """Forget versions that nobody can need, and remove parts that no version names; how many parts went.
 
         What stays are the latest `keep` versions and those that were the latest within `grace`, since somebody may
@@ -174,11 +180,12 @@ class Index:
         if keep < 1:
             raise ValueError(f"keep is at least 1, found {keep}")
         found = {kind: self._aged(kind) for kind in KINDS}
-        kept = first_kept(self._log.entries(), keep, grace)
-        going = [number for number in self._log.numbers() if number < kept]
-        replaced = {name for number in going for name in _names(self.state(number).layers)}
+        entries = self._log.entries()
+        kept = first_kept(entries, keep, grace)
+        going = [number for number, _ in entries if number < kept]
+        replaced = {name for state in self._states(going) for name in _names(state.layers)}
         self._log.forget(going)
-        needed = {name for number in self._log.numbers() for name in _names(self.state(number).layers)}
+        needed = {name for state in self._states(self._log.numbers()) for name in _names(state.layers)}
         limit = datetime.now(UTC) - orphans
         removed = 0
         for kind, ages in found.items():
@@ -209,17 +216,27 @@ class Index:
 
     def _answering(self, wanted: int) -> IndexState:
         """The latest version of the index that answers for no later subscriptions than wanted, if need be none."""
-        for number in reversed(self._log.numbers()):
-            state = self.state(number)
+        entries = self._log.entries()
+        safe = first_kept(entries, KEEP, GRACE / 2)
+        for state in self._states(number for number, _ in reversed(entries)):
             if state.covers <= wanted:
-                return state
+                # One that is to be forgotten soon may lose its parts while somebody builds upon it.
+                return state if state.version >= safe else replace(state, layers=())
         return replace(self.state(), layers=())
 
-    def _extend(self, spark: SparkSession, state: IndexState, snapshot: Snapshot) -> IndexState:
+    def _states(self, numbers: Iterable[int]) -> Iterator[IndexState]:
+        """Versions, but for those that somebody else forgets meanwhile."""
+        for number in numbers:
+            with suppress(UnknownVersionError):
+                yield self.state(number)
+
+    def _extend(self, spark: SparkSession | None, state: IndexState, snapshot: Snapshot) -> IndexState:
         layers = self._layers_after(spark, state, snapshot)
         return self._commit(state, layers, snapshot)
 
-    def _layers_after(self, spark: SparkSession, state: IndexState, snapshot: Snapshot) -> tuple[Layer, ...]:
+    def _layers_after(
+        self, spark: SparkSession | None, state: IndexState, snapshot: Snapshot
+    ) -> tuple[Layer, ...]:
         """The layers that answer for a later version, one of them new if there is anything new."""
         kept, subscriptions = list(state.layers), self._source(state)
         changed = subscriptions.since(snapshot, state.covers)
@@ -235,15 +252,23 @@ class Index:
         since = kept[-1].until
         if subscriptions.since(snapshot, since) is None:  # merged below a point that can no longer be told
             return self._whole(spark, state, snapshot)
-        return (*kept, self._layer(spark, state, snapshot, since, size))
+        try:
+            return (*kept, self._layer(spark, state, snapshot, since, size))
+        except Exception:  # of whatever kind, if a task failed
+            if subscriptions.since(snapshot, since) is not None:
+                raise
+            return self._whole(spark, state, snapshot)  # it was forgotten meanwhile
 
-    def _whole(self, spark: SparkSession, state: IndexState, snapshot: Snapshot) -> tuple[Layer, ...]:
+    def _whole(self, spark: SparkSession | None, state: IndexState, snapshot: Snapshot) -> tuple[Layer, ...]:
         blueprint = self._blueprint(state, snapshot, None)
-        return (Layer(0, snapshot.version, build_by_tasks(spark, blueprint)),)
+        parts = build_here(blueprint) if spark is None else build_by_tasks(spark, blueprint)
+        return (Layer(0, snapshot.version, parts),)
 
-    def _layer(self, spark: SparkSession, state: IndexState, snapshot: Snapshot, since: int, size: int) -> Layer:
+    def _layer(
+        self, spark: SparkSession | None, state: IndexState, snapshot: Snapshot, since: int, size: int
+    ) -> Layer:
         blueprint = self._blueprint(state, snapshot, since)
-        parts = build_here(blueprint) if size <= SMALL else build_by_tasks(spark, blueprint)
+        parts = build_here(blueprint) if spark is None or size <= SMALL else build_by_tasks(spark, blueprint)
         subscriptions = self._source(state)
         superseded = subscriptions.superseded(blueprint.snapshot(subscriptions))
         return Layer(since, snapshot.version, parts, self._hide(superseded))
@@ -290,7 +315,7 @@ class Index:
 
 
 def build_index(
-    spark: SparkSession,
+    spark: SparkSession | None,
     subscriptions: Subscriptions,
     path: str | os.PathLike[str] | Folder | None = None,
     *,
@@ -307,7 +332,9 @@ def build_index(
     """
     folder = subscriptions.folder.child("index") if path is None else folder_at(path, storage_options)
     snapshot = subscriptions.snapshot()
-    count = shards_for(spark, snapshot) if shards == "auto" else int(shards)
+    if shards == "auto":
+        shards = 1 if spark is None else shards_for(spark, snapshot)
+    count = int(shards)
     if count < 1:
         raise ValueError(f"shards is a positive number or 'auto', found {shards!r}")
     division = divide(
@@ -330,7 +357,7 @@ def build_index(
 
 
 def index_beside(
-    spark: SparkSession, subscriptions: Subscriptions, version: int | None = None
+    spark: SparkSession | None, subscriptions: Subscriptions, version: int | None = None
 ) -> tuple[Index, IndexState]:
     """The index beside subscriptions, built if there is none, and its state for a version or the latest.
 
@@ -345,7 +372,7 @@ def index_beside(
 
 
 def _started(
-    spark: SparkSession,
+    spark: SparkSession | None,
     folder: Folder,
     first: IndexState,
     snapshot: Snapshot,

@@ -7,10 +7,12 @@ names go only when whoever wrote them must have given up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from harken.errors import UnknownVersionError
 from harken.spark.readers import Reader, Readers
 from harken.spark.storage import Entry, Folder
 from harken.spark.versions import Document, VersionLog
@@ -46,8 +48,7 @@ class Retention:
         pinned = self._needed(old, readers)
         going = [version for version in old if version not in pinned]
         files: set[str] = set()
-        for version in going:
-            document = self.read(version)
+        for document in self._said(going):
             files |= {*document["replaced"], *document["rejects"]}
         files -= self._named(sorted(pinned))
         # The versions go first: after a crash between the two, files are left that nobody names.
@@ -68,10 +69,19 @@ class Retention:
             removed += remove_unnamed(folder, entries, named, orphans)
         return removed
 
+    def _said(self, versions: Iterable[int]) -> Iterator[Document]:
+        """What versions say, but for those that somebody else forgets meanwhile."""
+        for version in versions:
+            with suppress(UnknownVersionError):
+                yield self.read(version)
+
     def _old(self, keep: int, grace: timedelta) -> list[int]:
         """Versions that nobody can need, up to one that says all there is."""
         entries = self.log.entries()
-        kept = self._told_from(first_kept(entries, keep, grace))
+        try:
+            kept = self._told_from(first_kept(entries, keep, grace))
+        except UnknownVersionError:
+            return []  # somebody else is just forgetting them
         return [version for version, _ in entries if version < kept]
 
     def _told_from(self, version: int) -> int:
@@ -86,14 +96,14 @@ class Retention:
         for reader in readers:
             if old and old[0] <= reader.before <= old[-1]:
                 last = old[-1] if reader.follows else reader.version
-                needed |= {each for each in old if self._told_from(reader.before) <= each <= last}
+                first = self._told_from(reader.before)
+                needed |= {each for each in old if first <= each <= last}
         return needed
 
     def _named(self, versions: Iterable[int]) -> set[str]:
         """The files that versions name."""
         named: set[str] = set()
-        for version in versions:
-            document = self.read(version)
+        for document in self._said(versions):
             segments = [*document["added"], *(document["whole"] or {"segments": ()})["segments"]]
             named |= {each["file"] for each in segments} | set(document["rejects"])
         return named

@@ -32,6 +32,7 @@ from harken.errors import (
     HarkenError,
     IndexFormatError,
     OutputExistsError,
+    StorageError,
     SubscriptionError,
     UnknownSubscriptionError,
     UnknownVersionError,
@@ -306,7 +307,9 @@ class Subscriptions:
                         raise
                     continue
                 break
-        except HarkenError:  # after any other error, the version may be there and need its files
+        except StorageError:  # the version may be there nevertheless, and need its files
+            raise
+        except HarkenError:  # after any other error, too
             written.discard(self._place)
             raise
         self._tidy(after)

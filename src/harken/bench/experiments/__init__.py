@@ -98,6 +98,10 @@ _EXPERIMENTS: dict[str, Experiment] = {
         "harken.bench.experiments.spark_stream:run",
         "a stream with a trigger every second, and changes of subscriptions in it",
     ),
+    "storage-stress": Experiment(
+        "harken.bench.experiments.storage_stress:run",
+        "processes that read, change, compact and vacuum one folder for --minutes: nothing is lost",
+    ),
     "symmetric-fig4": Experiment(
         "harken.bench.experiments.symmetric_scaling:run_breakdown",
         "publications as constraints: one match, step by step, in memory and on databases",

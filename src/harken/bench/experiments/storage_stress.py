@@ -1,0 +1,160 @@
+"""Processes that read, change, compact and vacuum one folder at random: no version loses a file that it needs."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import cast
+
+import pyarrow as pa
+
+from harken import Engine
+from harken.bench.apart import run_apart
+from harken.bench.measuring import Bench, Figure, Result
+from harken.errors import ConcurrentChangeError, HarkenError
+from harken.spark.checking import damaged
+from harken.spark.index import Index, build_index, index_beside
+from harken.spark.opened import Parts, open_index
+from harken.spark.subscriptions import Subscriptions
+from harken.spark.versions import VersionLog
+
+ROLES = ("read", "read", "write", "compact", "vacuum")
+IDS = 200
+"""Subscriptions there may be."""
+
+GRACE, ORPHANS = 8.0, 120.0
+"""Seconds: for as long a version may be read after it was the latest, and a file may have no name."""
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+EVENTS = pa.table({"n": [value % 10 for value in range(40)], "m": [value % 7 for value in range(40)]})
+
+
+class Actor:
+    """One process, with a random mind of its own."""
+
+    def __init__(self, folder: str, seed: int) -> None:
+        self.folder = folder
+        self.chance = random.Random(seed)
+        self.done: Counter[str] = Counter()
+
+    def read(self) -> None:
+        """Match with the latest version, and compare with a plain evaluation of what it holds."""
+        begin = time.monotonic()
+        try:
+            store = Subscriptions(self.folder)
+            index, state = index_beside(None, store)
+            parts = Parts(index.folder, state.layers, state.division, state.integer_ids)
+            rows, ids = open_index(parts).match(EVENTS, AT)
+            reference = Engine("reference")
+            for table in store.tables(store.snapshot(state.covers)):
+                reference.subscribe_many(table)
+        except HarkenError:
+            # Who takes longer than the grace has been told so.
+            if time.monotonic() - begin < GRACE:
+                raise
+            self.done["too slow"] += 1
+            return
+        wanted = reference.match_batch(EVENTS, at=AT)
+        expected = sorted(zip(*wanted.to_pydict().values(), strict=True))
+        if sorted(zip(rows.tolist(), ids.to_pylist(), strict=True)) != expected:
+            raise AssertionError(f"version {state.covers} found something else than it holds")
+
+    def write(self) -> None:
+        """A small change."""
+        store = Subscriptions(self.folder)
+        some = self.chance.sample(range(IDS), self.chance.randint(1, 4))
+        if self.chance.random() < 0.3:
+            store.delete(some, missing_ok=True)
+        else:
+            value = self.chance.randrange(10)
+            store.upsert([(id, f"n = {value} and m <= {id % 7}") for id in some])
+
+    def compact(self) -> None:
+        """All of the subscriptions into one file, or all of the index into one layer."""
+        # Whoever was first has done it, or will have to be followed.
+        with suppress(ConcurrentChangeError):
+            if self.chance.random() < 0.5:
+                Subscriptions(self.folder).compact()
+            else:
+                Index(Subscriptions(self.folder).folder.child("index")).compact(None)
+        time.sleep(0.2 * self.chance.random())
+
+    def vacuum(self) -> None:
+        """Remove what nobody can need."""
+        grace, orphans = timedelta(seconds=GRACE), timedelta(seconds=ORPHANS)
+        keep = self.chance.randint(1, 3)
+        store = Subscriptions(self.folder)
+        store.vacuum(keep, grace=grace, orphans=orphans)
+        Index(store.folder.child("index")).vacuum(keep, grace=grace, orphans=orphans)
+        time.sleep(0.2 * self.chance.random())
+
+
+def act(role: str, folder: str, seconds: float, seed: int) -> dict[str, int]:
+    """Do one thing over and over; how often it was done."""
+    actor = Actor(folder, seed)
+    until = time.monotonic() + seconds
+    deed: Callable[[], None] = getattr(actor, role)
+    while not actor.done[role] or time.monotonic() < until:
+        deed()
+        actor.done[role] += 1
+    return dict(actor.done)
+
+
+def missing(folder: Path) -> list[str]:
+    """Files that a version of the subscriptions, or of the index, names, and that are not there."""
+    store = Subscriptions(folder)
+    named = {
+        segment.file
+        for version in VersionLog(folder / "versions").numbers()
+        for segment in store.snapshot(version).segments
+    }
+    there = {each.name for each in store.folder.child("segments").entries()}
+    index = Index(folder / "index")
+    states = [index.state(version) for version in VersionLog(folder / "index" / "versions").numbers()]
+    return [*sorted(named - there), *(name for state in states for name in damaged(index.folder, state.layers))]
+
+
+def run(bench: Bench) -> Result:
+    """All at once, for as long as was asked for."""
+    minutes = bench.minutes if bench.minutes is not None else bench.pick(5 / 60, 30.0)
+    with tempfile.TemporaryDirectory(prefix="harken-") as temporary:
+        folder = Path(temporary) / "subscriptions"
+        store = Subscriptions.create(folder)
+        store.append([(id, f"n = {id % 10}") for id in range(0, IDS, 2)])
+        build_index(None, store, shards=2)
+        with (
+            bench.progress.step(f"processes at work for {minutes:g} minutes"),
+            ThreadPoolExecutor(len(ROLES)) as threads,
+        ):
+            acting = [
+                threads.submit(run_apart, act, role, str(folder), 60 * minutes, bench.seed + at)
+                for at, role in enumerate(ROLES)
+            ]
+            done = Counter[str]()
+            for each in acting:
+                done.update(cast("dict[str, int]", each.result().result))
+        lost = missing(folder)
+        if lost:
+            raise AssertionError(f"{len(lost)} files are missing: {lost[:5]}")
+        files = sum(path.is_file() for path in folder.rglob("*"))
+    return Result(
+        "Processes that read, change, compact and vacuum one folder",
+        {
+            "minutes": f"{minutes:g}",
+            "processes": ", ".join(ROLES),
+            "grace": f"{GRACE:g} s",
+            "files at the end": files,
+        },
+        [Figure(name, "times", (float(count),)) for name, count in sorted(done.items())],
+        notes=[
+            "Every read found what its version holds, by a plain evaluation, and at the end no version lacked a "
+            "file. Any failure would have ended the run; reads that took longer than the grace are too slow."
+        ],
+    )
