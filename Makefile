@@ -12,7 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-compiled test-interpreted test-bounds test-install test-pythons check lock clean
+.PHONY: demo test test-compiled test-interpreted test-bounds test-long test-install test-pythons check lock clean
 
 demo: $(READY)
 	@$(BIN)/harken demo
@@ -33,6 +33,10 @@ test-bounds: $(READY)
 	NUMBA_BOUNDSCHECK=1 nice -n 5 $(BIN)/pytest --quiet -p no:cacheprovider -m kernel \
 		tests/contract/test_contract.py tests/matching tests/compiler \
 		tests/symmetric/test_memory.py tests/symmetric/test_memory_capacity.py
+
+# What takes minutes: streams in object stores and on HDFS.
+test-long: $(READY)
+	$(BIN)/pytest -m long
 
 test-install: $(READY)
 	$(BIN)/pytest -n 2 --dist worksteal -m install tests/installs

@@ -16,6 +16,8 @@ from tests.spark.servers.s3 import s3_server
 
 PROGRAM = Path(__file__).with_name("streams_program.py")
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
