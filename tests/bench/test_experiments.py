@@ -12,6 +12,7 @@ from harken.bench.experiments import experiments, load
 from harken.bench.measuring import Bench
 
 PLOTTED = {name for name in experiments() if name.startswith("fabret")} | {
+    "growth",
     "single-event",
     "soak",
     "spark-stream",
@@ -53,6 +54,7 @@ FOUND = {
     "first-use": {"first process", "later process", "first process, from start to exit", "first / later"},
     "ranges": {"dynamic, 10,000 subscriptions", "dynamic / scan with early exit", "dynamic / scan by columns"},
     "single-event": {"median", "99th percentile"},
+    "growth": {"a change, at first", "a change, at last", "files, at most", "a change, at first / at last"},
     "soak": {"operations", "match", "match_columns", "save_and_load"},
     "spark-compile": {"one core", "two cores", "two cores / one core"},
     "spark-join": {

@@ -765,7 +765,7 @@ def test_batches_are_joined_and_numbered(
     """Whatever batches a task gets, it answers for each event once, in the order they came."""
     state = sharded.state()
     events = crowd.select("n", "m", "s").toArrow()
-    parts = Parts(sharded.path, state.layers, state.division, state.integer_ids)
+    parts = Parts(sharded.folder, state.layers, state.division, state.integer_ids)
     request = Request(parts, Transport(("n", "m", "s"), (), 0), datetime.now(UTC), "pairs", True)
     answers = []
     for size, rows in ((1_000, 32_768), (7, 20), (1, 1)):

@@ -85,6 +85,9 @@ class Subscriptions:
     without them, the settings of the Spark session and the environment tell.
     """
 
+    grace: timedelta = GRACE
+    """How long versions are kept, after they were the latest, by changes that forget old ones by themselves."""
+
     def __init__(
         self, path: str | os.PathLike[str] | Folder, *, storage_options: Mapping[str, Any] | None = None
     ) -> None:
@@ -330,7 +333,7 @@ class Subscriptions:
             if run:
                 self._merge(latest, "merge", run)
         if latest.version % FORGET_EVERY == 0:
-            self._retention.forget()
+            self._retention.forget(grace=self.grace)
 
     def _merge(self, before: Snapshot, operation: str, run: Sequence[Segment] | None = None) -> Change:
         """Write files anew as one, all of them unless said."""

@@ -70,6 +70,10 @@ _EXPERIMENTS: dict[str, Experiment] = {
         "harken.bench.experiments.first_use:run",
         "compiling in the first process, loading from the cache in later ones",
     ),
+    "growth": Experiment(
+        "harken.bench.experiments.growth:run",
+        "100,000 small changes of subscriptions on storage: time, files and bytes stay as they are",
+    ),
     "ranges": Experiment(
         "harken.bench.experiments.ranges:run",
         "range-only subscriptions against a compiled scan of all of them",
