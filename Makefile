@@ -34,7 +34,7 @@ test-bounds: $(READY)
 		tests/contract/test_contract.py tests/matching tests/compiler \
 		tests/symmetric/test_memory.py tests/symmetric/test_memory_capacity.py
 
-# What takes minutes: streams in object stores and on HDFS.
+# What takes minutes: Spark on object stores and HDFS, streams too.
 test-long: $(READY)
 	$(BIN)/pytest -m long
 

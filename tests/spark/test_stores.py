@@ -225,6 +225,7 @@ spark.stop()
 """
 
 
+@pytest.mark.long
 def test_spark_matches_events_and_subscriptions_of_stores(
     s3_store: S3Server, hdfs_store: HdfsCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
