@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from harken.compiler import Texts, bulk, compile_texts
@@ -116,6 +116,7 @@ def test_any_names_and_constants_compile_as_they_do_one_by_one(tree):
 
 
 @given(st.lists(st.text(max_size=20), min_size=1, max_size=3))
+@example(["\u00b4\r"])
 @settings(max_examples=50)
 def test_any_texts_at_all_compile_as_they_do_one_by_one(texts):
     check(texts * 4)

@@ -96,8 +96,14 @@ def hint_for(slip: Slip) -> Hint | None:
     for rule in _RULES:
         hint = rule(slip)
         if hint is not None:
-            return Hint(hint) if isinstance(hint, str) else hint
+            made = Hint(hint) if isinstance(hint, str) else hint
+            return made._replace(advice=_on_one_line(made.advice))
     return None
+
+
+def _on_one_line(advice: str) -> str:
+    """What is quoted of a text may hold anything; a message is one line that can be printed."""
+    return "".join(char if char.isprintable() else " " for char in advice)
 
 
 _Said = Hint | str | None
