@@ -450,7 +450,7 @@ def test_an_error_in_a_task_is_one_line_and_leaves_nothing(subscriptions: Path, 
     process = apart("-s", subscriptions, "-e", events, "-o", "matches", "--schema", schema, folder=folder)
     out, err = process.communicate(timeout=300)
     assert (process.returncode, out, left_behind(process.pid)) == (2, "", [])
-    assert re.fullmatch(r"error: event 0: attribute 'price' is declared float, found NaN\n", err)
+    assert re.fullmatch(r"error: event 1: attribute 'price' is declared float, found NaN\n", err)
     assert list(folder.iterdir()) == []
 
 

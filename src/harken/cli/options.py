@@ -38,8 +38,14 @@ def check_there(*paths: str | None) -> None:
     from harken.errors import InputFileError
 
     for path in paths:
-        if path is not None and path != "-" and "\0" not in path and not os.path.lexists(path):
-            raise InputFileError(path, "there is no such file or folder")
+        if not path or path == "-" or "\0" in path:
+            continue
+        try:
+            os.lstat(path)
+        except FileNotFoundError:
+            raise InputFileError(path, "there is no such file or folder") from None
+        except OSError:
+            continue  # whoever reads it says why it cannot be read
 
 
 def schema_of(path: str | None) -> Schema | None:

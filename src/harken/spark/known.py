@@ -6,6 +6,8 @@ Finding out for the first time reads the ids of all subscriptions; after that, o
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -16,15 +18,30 @@ from harken.spark.snapshots import Snapshot
 from harken.spark.storage import Folder
 
 
+Since: TypeAlias = Callable[[Snapshot, int], Snapshot | None]
+"""Tells what changed after an earlier version, if that is known."""
+
+
 class KnownIds:
-    """The ids of the subscriptions of a version, which moves on."""
+    """The ids of the subscriptions of a version, which moves on. Threads may share it."""
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self._ids = Identities()
         self._version: int | None = None
+        self._alone = Lock()
 
-    def at(self, snapshot: Snapshot, since: Callable[[Snapshot, int], Snapshot | None]) -> Identities:
+    def in_use(self, ids: pa.Array, snapshot: Snapshot, since: Since) -> pa.Array:
+        """Those of some ids that are in use at a version."""
+        with self._alone:
+            return ids.filter(pa.array(self._at(snapshot, since).slots_of(ids) >= 0))
+
+    def unknown(self, ids: pa.Array, snapshot: Snapshot, since: Since) -> pa.Array:
+        """Those of some ids that are not in use at a version."""
+        with self._alone:
+            return ids.filter(pa.array(self._at(snapshot, since).slots_of(ids) < 0))
+
+    def _at(self, snapshot: Snapshot, since: Since) -> Identities:
         """The ids of a version, told from what changed since those that were asked for before, if possible."""
         changed = None if self._version is None else since(snapshot, self._version)
         if changed is None or snapshot.version < (self._version or 0):
@@ -47,13 +64,3 @@ class KnownIds:
             self._ids.admit(ids)
         else:
             self._ids.admit(ids.filter(pa.array(slots < 0)))
-
-
-def unknown(ids: pa.Array, known: Identities) -> pa.Array:
-    """Those of some ids that are not in use."""
-    return ids.filter(pa.array(known.slots_of(ids) < 0))
-
-
-def in_use(ids: pa.Array, known: Identities) -> pa.Array:
-    """Those of some ids that are in use."""
-    return ids.filter(pa.array(known.slots_of(ids) >= 0))

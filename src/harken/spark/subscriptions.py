@@ -44,7 +44,7 @@ from harken.model.subscriptions import SubscriptionId, checked_id
 from harken.model.values import Type
 from harken.normal.compiled import conform, id_array
 from harken.spark.compiling import Rules
-from harken.spark.known import KnownIds, in_use, unknown
+from harken.spark.known import KnownIds
 from harken.spark.merging import ids_in, live_tables, merge, overdue, without
 from harken.spark.profile import Profile
 from harken.spark.readers import Reader, Readers
@@ -356,13 +356,13 @@ class Subscriptions:
         return bool(pa.types.is_integer(table.schema.field("id").type))
 
     def _refuse_known(self, ids: pa.Array, snapshot: Snapshot) -> None:
-        clash = in_use(ids, self._known.at(snapshot, self.since))
+        clash = self._known.in_use(ids, snapshot, self.since)
         if len(clash):
             advice = "upsert puts new expressions in the place of those there are"
             raise DuplicateSubscriptionError(clash[0].as_py(), suggestion=advice)
 
     def _refuse_unknown(self, ids: pa.Array, snapshot: Snapshot) -> None:
-        strangers = unknown(ids, self._known.at(snapshot, self.since))
+        strangers = self._known.unknown(ids, snapshot, self.since)
         if len(strangers):
             raise UnknownSubscriptionError(strangers[0].as_py())
 

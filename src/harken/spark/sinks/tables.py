@@ -193,6 +193,8 @@ def write_table(
     staging = f".{name}-{uuid.uuid4().hex}"
     try:
         _write(matches, above, staging, known)
+        # By it, what was written here is known again.
+        above.child(staging).create(_SCHEMA, matches.schema.json().encode())
         place(above, staging, name, f"{name}/.files")
     except BaseException as error:
         above.remove([staging])
