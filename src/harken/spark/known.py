@@ -17,7 +17,6 @@ from harken.spark.segments import APPENDS, DELETES, Segment
 from harken.spark.snapshots import Snapshot
 from harken.spark.storage import Folder
 
-
 Since: TypeAlias = Callable[[Snapshot, int], Snapshot | None]
 """Tells what changed after an earlier version, if that is known."""
 
