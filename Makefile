@@ -19,7 +19,7 @@ demo: $(READY)
 
 # Most of the first waits for Java and for other processes; the others, each one process, use the time.
 test: $(READY)
-	@$(MAKE) --no-print-directory --jobs 3 test-compiled test-interpreted test-bounds
+	@$(MAKE) --no-print-directory --jobs 3 BOUNDED="$(CONTRACTS)" test-compiled test-interpreted test-bounds
 
 test-compiled: $(READY)
 	$(BIN)/pytest -n 2 --dist worksteal
@@ -28,13 +28,13 @@ test-compiled: $(READY)
 test-interpreted: $(READY)
 	NUMBA_DISABLE_JIT=1 nice -n 5 $(BIN)/pytest --quiet -p no:cacheprovider -m kernel
 
-# Every index of every kernel is checked.
+# Every index of every kernel is checked: in the contract as part of all tests, in all that tests kernels if asked for.
+CONTRACTS := tests/contract/test_contract.py tests/symmetric/test_memory.py tests/symmetric/test_memory_capacity.py
+BOUNDED := $(CONTRACTS) tests/matching tests/compiler
 test-bounds: $(READY)
-	NUMBA_BOUNDSCHECK=1 nice -n 5 $(BIN)/pytest --quiet -p no:cacheprovider -m kernel \
-		tests/contract/test_contract.py tests/matching tests/compiler \
-		tests/symmetric/test_memory.py tests/symmetric/test_memory_capacity.py
+	NUMBA_BOUNDSCHECK=1 nice -n 5 $(BIN)/pytest --quiet -p no:cacheprovider -m kernel $(BOUNDED)
 
-# What takes minutes: Spark on object stores and HDFS, streams too.
+# What takes minutes: indexes, Spark and streams on object stores and HDFS.
 test-long: $(READY)
 	$(BIN)/pytest -m long
 

@@ -31,6 +31,8 @@ from tests.spark.test_subscriptions import History, held, rows
 
 __all__ = ["here", "small"]
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
@@ -225,7 +227,6 @@ spark.stop()
 """
 
 
-@pytest.mark.long
 def test_spark_matches_events_and_subscriptions_of_stores(
     s3_store: S3Server, hdfs_store: HdfsCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
