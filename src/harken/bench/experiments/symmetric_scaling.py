@@ -31,7 +31,7 @@ FIGURE_5 = (
 
 def run_breakdown(bench: Bench) -> Result:
     """Make, load, publish and match the fixed workload on every store."""
-    sizes = bench.pick((300, 1_500), (100_000, 1_000_000))
+    sizes = bench.pick((1_000, 5_000), (100_000, 1_000_000))
     figures: list[Figure] = []
     with stores() as opened:
         verify(opened, "fixed", bench.seed)
@@ -63,7 +63,7 @@ def run_breakdown(bench: Bench) -> Result:
 
 def run_scaling(bench: Bench) -> Result:
     """Match one publication against more and more subscriptions, all workloads, all stores."""
-    sizes = bench.pick((200, 800), (100_000, 300_000, 1_000_000))
+    sizes = bench.pick((500, 2_000), (100_000, 300_000, 1_000_000))
     times = bench.pick(5, 30)
     curves: dict[str, list[float]] = {}
     with stores() as opened:
