@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
 
 from harken import Engine, algorithms
@@ -79,15 +75,3 @@ def test_steps_are_counted_and_the_one_asked_for_fails():
 
 def _fail() -> None:
     raise InjectedError
-
-
-@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="Python sees to its own interrupts")
-def test_interrupts_while_kernels_run_leave_the_process_alive_and_all_or_nothing_loaded():
-    done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-m", "tests.engine.interrupted_loads"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 12

@@ -7,7 +7,6 @@ raised: an interrupt that came while the kernel ran made the process end with a 
 from __future__ import annotations
 
 import importlib
-import os
 from pathlib import Path
 from types import GenericAlias, NoneType
 from typing import Any
@@ -20,10 +19,6 @@ import harken
 from harken import SymmetricEngine, algorithms
 from harken.bench.experiments.first_use import use
 
-pytestmark = [
-    pytest.mark.kernel,
-    pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled"),
-]
 ROOT = Path(harken.__file__).parent
 PLAIN = (int, float, bool, NoneType, np.integer, np.floating)
 
