@@ -34,7 +34,7 @@ BOUNDED := $(CONTRACTS) tests/matching tests/compiler
 test-bounds: $(READY)
 	NUMBA_BOUNDSCHECK=1 nice -n 5 $(BIN)/pytest --quiet -p no:cacheprovider -m kernel $(BOUNDED)
 
-# What takes minutes: indexes, Spark and streams on object stores and HDFS.
+# What takes minutes: Spark on object stores and HDFS, Spark Connect, and streams, workers and executors that are killed.
 test-long: $(READY)
 	$(BIN)/pytest -m long
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 if IS_CHECKED:
     refuse_negative_indices()  # before any kernel is compiled
 
+# Tests run Java briefly and often: to optimise its code would cost more than it ever saves.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("local"), derandomize=True, print_blob=True)
 settings.register_profile("thorough", settings.get_profile("local"), max_examples=2_000)

@@ -54,7 +54,10 @@ FOUND = {
     "first-use": {"first process", "later process", "first process, from start to exit", "first / later"},
     "ranges": {"dynamic, 10,000 subscriptions", "dynamic / scan with early exit", "dynamic / scan by columns"},
     "single-event": {"median", "99th percentile"},
-    "growth": {"a change, at first", "a change, at last", "files, at most", "a change, at first / at last"},
+    "growth": {
+        *("a change, at first", "a change, at last", "files, at most, beside a change"),
+        *("a batch, at first", "a batch, at last", "a batch, at first / at last"),
+    },
     "soak": {"operations", "match", "match_columns", "save_and_load"},
     "spark-compile": {"one core", "two cores", "two cores / one core"},
     "spark-join": {

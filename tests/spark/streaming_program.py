@@ -19,11 +19,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from harken.spark import DatabaseSink, EventValidity, Query, Subscriptions, TableSink, local_session, match_stream
 from harken.spark.lasting import LastingEvents
 from harken.spark.ledger import Ledger
+from harken.spark.storage import Folder, folder_at
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
-BATCHES = 18
 EVENTS = 6
 START = datetime(2026, 3, 1, tzinfo=UTC)
 PACE = timedelta(minutes=1)
@@ -51,9 +51,22 @@ QUICK_TO_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xlog:disable"
 
 @dataclass(frozen=True)
 class Layout:
-    """Where things lie in the folder of a run."""
+    """Where things lie: in the folder of a run, and in a store, if a file there names one."""
 
     folder: Path
+
+    @property
+    def store(self) -> dict[str, Any]:
+        """The `address` of a folder in a store, the `options` that lead to it, and the `settings` of Spark."""
+        try:
+            store: dict[str, Any] = json.loads((self.folder / "store.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {"address": str(self.folder), "options": {}, "settings": {}}
+        return store
+
+    def _at(self, name: str) -> Folder:
+        store = self.store
+        return folder_at(f"{store['address']}/{name}", store["options"])
 
     @property
     def events(self) -> Path:
@@ -66,28 +79,33 @@ class Layout:
         return self.folder / "to come"
 
     @property
-    def subscriptions(self) -> Path:
-        return self.folder / "subscriptions"
+    def batches(self) -> int:
+        """How many there are to be."""
+        return len(list(self.to_come.iterdir()))
 
     @property
-    def table(self) -> Path:
-        return self.folder / "matches"
+    def subscriptions(self) -> Folder:
+        return self._at("subscriptions")
+
+    @property
+    def table(self) -> Folder:
+        return self._at("matches")
 
     @property
     def database(self) -> Path:
         return self.folder / "matches.db"
 
     @property
-    def checkpoint(self) -> Path:
-        return self.folder / "checkpoint"
+    def checkpoint(self) -> Folder:
+        return self._at("checkpoint")
 
 
-def prepare(layout: Layout) -> None:
-    """Events, and the subscriptions there are at first: the same in every folder."""
-    layout.events.mkdir(parents=True)
+def prepare(layout: Layout, batches: int) -> None:
+    """Events of so many batches, and the subscriptions there are at first: the same in every folder."""
+    layout.events.mkdir(parents=True, exist_ok=True)
     layout.to_come.mkdir()
     chance = random.Random("events")
-    for batch in range(BATCHES):
+    for batch in range(batches):
         rows = [
             {
                 "id": 100 * batch + number,
@@ -120,7 +138,7 @@ class Changing:
     def write(self, batch: int, matches: DataFrame, query: Query) -> None:
         self._table.write(batch, matches, query)
         self._database.write(batch, matches, query)
-        while self._subscriptions.version < 1 + min(batch + 1, BATCHES - 1) // 2:
+        while self._subscriptions.version < 1 + min(batch + 1, self._layout.batches - 1) // 2:
             self._change(self._subscriptions.version)
         release(self._layout, batch + 1)
 
@@ -152,9 +170,11 @@ def run(layout: Layout, java_options: Sequence[str] = ()) -> None:
         "spark.driver.extraJavaOptions": " ".join([*QUICK_TO_START, *java_options]),
         "spark.local.dir": str(layout.folder / "scratch"),
         "spark.sql.shuffle.partitions": "1",
+        **layout.store["settings"],
     }
     spark = local_session("local[2]", settings=settings)
-    events = spark.readStream.schema("id bigint, x bigint, t timestamp").json(str(layout.events))
+    # With its scheme: the default file system may be another.
+    events = spark.readStream.schema("id bigint, x bigint, t timestamp").json(layout.events.absolute().as_uri())
     if not sys.stdin.readline():
         return
     for owner, name in STEPS:

@@ -16,6 +16,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+import pytest
+
 from harken import Engine
 from harken import spark as pipeline
 from harken.spark import (
@@ -92,6 +94,7 @@ REFUSED = {
 """What a call says there instead. Kafka needs a package that this server was not started with."""
 
 
+@pytest.mark.long
 def test_calls_do_on_connect_what_the_table_says(tmp_path: Path) -> None:
     found = outcomes(tmp_path)
     worked = {call: outcome["result"] for call, outcome in found.items() if "result" in outcome}

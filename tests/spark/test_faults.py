@@ -44,6 +44,7 @@ def expected() -> list[tuple[int, int]]:
 CLUSTER = "local-cluster[2,1,1024]"
 
 
+@pytest.mark.long
 def test_workers_and_executors_that_are_killed_change_nothing(tmp_path: Path) -> None:
     """In the middle of every job, one of those who do it is killed."""
     run = [sys.executable, __file__, "survive", str(tmp_path)]

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import re
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from harken.spark.ledger import Ledger
+from harken.spark.storage import Folder
 from tests.spark import streaming_program
-from tests.spark.streaming_program import BATCHES, STEPS, Layout, prepare
+from tests.spark.servers.hdfs import HdfsCluster
+from tests.spark.servers.jars import UnreachableError
+from tests.spark.servers.s3 import S3Server
+from tests.spark.streaming_program import STEPS, Layout, prepare
 
-KILLS = 10
-"""How often a batch must have been cut short."""
-MOST_LIVES = 20
 PATIENCE = 600
 """Seconds that one life may take, however busy the machine is."""
+
+pytestmark = pytest.mark.long
 
 POINTS = tuple(f"{owner.__name__}.{name} {when}" for owner, name in STEPS for when in ("begins", "ends"))
 """What a program says in the course of a batch."""
@@ -134,17 +142,23 @@ def begin() -> Iterator[Callable[..., Life]]:
 
 def unfinished(layout: Layout) -> bool:
     """Whether Spark has begun a batch that it has not done."""
-    begun, done = (_numbers(layout.checkpoint / "spark" / folder) for folder in ("offsets", "commits"))
+    begun, done = (_numbers(layout.checkpoint.child(f"spark/{folder}")) for folder in ("offsets", "commits"))
     return max(begun, default=-1) > max(done, default=-1)
 
 
-def _numbers(folder: Path) -> list[int]:
-    return [int(path.name) for path in folder.glob("*") if path.name.isdigit()]
+def _numbers(folder: Folder) -> list[int]:
+    return [int(each.name) for each in folder.entries() if each.name.isdigit()]
 
 
 def table(layout: Layout) -> list[tuple[int, int, int]]:
-    rows = pq.read_table(layout.table).to_pylist()
-    return sorted((row["batch"], row["event"], row["subscription"]) for row in rows)
+    """All rows that readers of the table find."""
+    found = []
+    for each in layout.table.files():
+        batch = re.fullmatch(r"batch=(\d+)/[^.].*\.parquet", each.name)
+        if batch is not None:
+            rows = pq.read_table(pa.BufferReader(layout.table.read(each.name))).to_pylist()
+            found += [(int(batch[1]), row["event"], row["subscription"]) for row in rows]
+    return sorted(found)
 
 
 def database(layout: Layout) -> tuple[list[object], list[object]]:
@@ -156,21 +170,51 @@ def database(layout: Layout) -> tuple[list[object], list[object]]:
 
 
 def decisions(layout: Layout) -> list[tuple[int, int, int, datetime]]:
-    entries = Ledger(layout.checkpoint / "harken" / "ledger").entries()
+    entries = Ledger(layout.checkpoint.child("harken/ledger")).entries()
     return [(entry.batch, entry.before, entry.version, entry.clock) for entry in entries]
 
 
-def prepared(folder: Path) -> Layout:
-    layout = Layout(folder)
-    prepare(layout)
-    return layout
+@dataclass(frozen=True)
+class Ground:
+    """Where folders of runs are made, and a folder of a store, with what leads there, if one is used."""
+
+    folder: Path
+    store: Mapping[str, Any] | None = None
+    batches: int = 18
+    kills: int = 10
+    """How often a batch must have been cut short."""
+
+    def prepared(self, name: str) -> Layout:
+        """A run that can begin."""
+        layout = Layout(self.folder / name)
+        layout.folder.mkdir()
+        if self.store is not None:
+            store = {**self.store, "address": f"{self.store['address']}/{name}"}
+            (layout.folder / "store.json").write_text(json.dumps(store), encoding="utf-8")
+        prepare(layout, self.batches)
+        return layout
+
+
+@pytest.fixture(params=["local", "s3", "hdfs"])
+def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Ground:
+    """A disk, S3 and HDFS."""
+    if request.param == "local":
+        return Ground(tmp_path)
+    server: S3Server | HdfsCluster = request.getfixturevalue(f"{request.param}_store")
+    options = server.options if isinstance(server, S3Server) else {}
+    try:
+        settings = server.spark_settings
+    except UnreachableError as error:
+        pytest.skip(f"jars are not in the cache, and Maven Central cannot be reached: {error}")
+    address = f"{server.address}/killed {uuid.uuid4().hex[:8]}"
+    return Ground(tmp_path, {"address": address, "options": options, "settings": settings})
 
 
 def test_a_stream_that_is_killed_again_and_again_ends_with_the_matches_of_an_undisturbed_one(
-    tmp_path: Path, begin: Callable[..., Life]
+    ground: Ground, begin: Callable[..., Life]
 ) -> None:
-    calm, killed = prepared(tmp_path / "calm"), prepared(tmp_path / "killed")
-    classes = tmp_path / "classes.jsa"
+    calm, killed = ground.prepared("calm"), ground.prepared("killed")
+    classes = ground.folder / "classes.jsa"
     undisturbed = begin(calm, f"-XX:ArchiveClassesAtExit={classes}")
     undisturbed.go()
     undisturbed.finish()
@@ -180,7 +224,7 @@ def test_a_stream_that_is_killed_again_and_again_ends_with_the_matches_of_an_und
     chance = random.Random("kills")
     cut_short: list[str] = []
     life, following = begin(killed, ready), begin(killed, ready)
-    for point in chance.sample(POINTS * 2, MOST_LIVES):
+    for point in chance.sample(POINTS * 2, 2 * ground.kills):
         life.go()
         if not life.reaches(point, times=chance.choice([1, 1, 2])):
             break
@@ -188,18 +232,40 @@ def test_a_stream_that_is_killed_again_and_again_ends_with_the_matches_of_an_und
         life.kill()
         if unfinished(killed):
             cut_short.append(life.said()[-1])
-        if len(cut_short) >= KILLS:
+        if len(cut_short) >= ground.kills:
             break
         life, following = following, begin(killed, ready)
     following.go()
     following.finish()
 
     written = POINTS.index("TableSink.write ends")
-    assert len(cut_short) >= KILLS
+    assert len(cut_short) >= ground.kills
     assert any(POINTS.index(point) < written for point in cut_short), "some before the matches were there"
     assert any(POINTS.index(point) >= written for point in cut_short), "and some after"
-    assert [batch for batch, *_ in decisions(calm)] == list(range(BATCHES))
+    assert [batch for batch, *_ in decisions(calm)] == list(range(ground.batches))
     assert any(event // 100 < batch for batch, event, _ in table(calm)), "some events met later subscriptions"
     assert decisions(killed) == decisions(calm)
     assert table(killed) == table(calm)
     assert database(killed) == database(calm)
+
+
+def test_where_another_file_system_is_the_default_all_of_a_stream_is_where_it_was_told_to_be(
+    tmp_path: Path, begin: Callable[..., Life]
+) -> None:
+    # Nobody listens there: whatever Spark was told without a scheme would fail.
+    elsewhere = {
+        "spark.hadoop.fs.defaultFS": "hdfs://127.0.0.1:9",
+        "spark.hadoop.ipc.client.connect.max.retries": "0",
+    }
+    warehouse = {"spark.sql.warehouse.dir": (tmp_path / "warehouse").as_uri()}
+    ground = Ground(
+        tmp_path, {"address": str(tmp_path), "options": {}, "settings": elsewhere | warehouse}, batches=3
+    )
+    layout = ground.prepared("run")
+    life = begin(layout)
+    life.go()
+    life.finish()
+    assert _numbers(layout.checkpoint.child("spark/commits")) == list(range(ground.batches))
+    assert [batch for batch, *_ in decisions(layout)] == list(range(ground.batches))
+    assert {batch for batch, *_ in table(layout)} <= set(range(ground.batches))
+    assert len(table(layout)) == len(database(layout)[0]) > 0

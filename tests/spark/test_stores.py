@@ -11,9 +11,12 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
+from pyarrow import csv
 
 from harken.errors import IndexFormatError, StorageError
 from harken.language import parse
@@ -22,7 +25,7 @@ from harken.spark import Index, Subscriptions, build_index, opened
 from harken.spark import index as indexing
 from harken.spark.building import Blueprint
 from harken.spark.index import index_beside
-from harken.spark.storage import Folder, cache, machine_cache
+from harken.spark.storage import Folder, cache, folder_at, machine_cache
 from tests.spark.servers.hdfs import HdfsCluster
 from tests.spark.servers.jars import UnreachableError
 from tests.spark.servers.s3 import S3Server
@@ -260,3 +263,87 @@ def test_spark_matches_events_and_subscriptions_of_stores(
     ]
     assert answers == [pairs_wanted] * 4
     assert list((tmp_path / "workers").glob("[!.]*/*")), "parts came through the cache"
+
+
+# ---------------------------------------------------------------- the command line
+
+
+@pytest.fixture(params=["s3", "hdfs"])
+def addressed(request: pytest.FixtureRequest) -> tuple[Folder, list[str]]:
+    """A folder in a store, and what the command line has to be told to get there."""
+    server: S3Server | HdfsCluster = request.getfixturevalue(f"{request.param}_store")
+    try:
+        settings = server.spark_settings
+    except UnreachableError as error:
+        pytest.skip(f"jars are not in the cache, and Maven Central cannot be reached: {error}")
+    options = server.options if isinstance(server, S3Server) else {}
+    folder = folder_at(f"{server.address}/piped {uuid.uuid4().hex[:8]}", options)
+    return folder, [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+
+
+def piped(*arguments: str) -> subprocess.CompletedProcess[str]:
+    program = Path(sys.executable).with_name("harken")
+    return subprocess.run(
+        [program, "pipeline", *arguments], capture_output=True, text=True, timeout=600, check=False
+    )
+
+
+def rows_in(folder: Folder) -> list[tuple[object, ...]]:
+    """All rows of a table of Parquet."""
+    files = [
+        each.name for each in folder.files() if each.name.endswith(".parquet") and "/." not in f"/{each.name}"
+    ]
+    tables = [pq.read_table(pa.BufferReader(folder.read(name))) for name in files]
+    return sorted(tuple(row.values()) for table in tables for row in table.to_pylist())
+
+
+EVENTS = "".join(json.dumps({"id": id, "n": id % 4}) + "\n" for id in range(8)).encode()
+MATCHED = [(0, "zero"), (1, "some"), (2, "some"), (4, "zero"), (5, "some"), (6, "some")]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_the_command_reads_from_stores_and_writes_to_them(addressed: tuple[Folder, list[str]], kind: str) -> None:
+    folder, told = addressed
+    wanted = [{"id": "zero", "expression": "n = 0"}, {"id": "some", "expression": "n IN (1, 2)"}]
+    table = pa.Table.from_pylist([*wanted, {"id": "bad", "expression": "n <"}])
+    sink = pa.BufferOutputStream()
+    if kind == "parquet":
+        pq.write_table(table, sink)
+    elif kind == "csv":
+        csv.write_csv(table, sink)
+    else:
+        sink.write("".join(f"{json.dumps(row)}\n" for row in table.to_pylist()).encode())
+    folder.create(f"subscriptions.{kind}", bytes(sink.getvalue()))
+    folder.create("events/1.json", EVENTS)
+    arguments = [
+        *("-s", f"{folder.address}/subscriptions.{kind}", "-e", f"{folder.address}/events"),
+        *("-o", f"{folder.address}/matches", "--master", "local-cluster[1,1,1024]", *told),
+    ]
+    refused = piped(*arguments)
+    assert refused.returncode != 0
+    assert "1 subscriptions are bad" in refused.stderr
+    if kind != "parquet":
+        assert f"{folder.address}/subscriptions.{kind}:" in refused.stderr
+    collected = piped(*arguments, "--on-error", "collect", "--rejects", f"{folder.address}/rejects")
+    assert collected.returncode == 0, collected.stderr
+    assert rows_in(folder.child("matches")) == MATCHED
+    assert [row[1] for row in rows_in(folder.child("rejects/subscriptions"))] == ["bad"]
+    assert {each.name for each in folder.entries()} == {f"subscriptions.{kind}", "events", "matches", "rejects"}
+
+
+def test_the_command_follows_a_folder_of_a_store(addressed: tuple[Folder, list[str]]) -> None:
+    folder, told = addressed
+    store = Subscriptions.create(folder.child("subscriptions"), schema={"n": "int"})
+    store.append([("zero", "n = 0"), ("some", "n IN (1, 2)")])
+    folder.create("events/1.json", EVENTS)
+    folder.create("events/2.json", b'{"id": 8, "n": 0}\n{"id": 9, "n": "many"}\n')
+    arguments = [
+        *("-s", f"{folder.address}/subscriptions", "-e", f"{folder.address}/events", "--stream", "--once"),
+        *("-o", f"{folder.address}/matches", "--master", "local[2]", "--on-error", "collect", *told),
+        *("--rejects", f"{folder.address}/rejects"),
+    ]
+    for _ in range(2):  # the second run finds nothing new
+        done = piped(*arguments)
+        assert done.returncode == 0, done.stderr
+        assert [row[:2] for row in rows_in(folder.child("matches"))] == [*MATCHED, (8, "zero")]
+    assert len(rows_in(folder.child("rejects"))) == 1

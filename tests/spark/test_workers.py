@@ -60,6 +60,7 @@ def bare_python(tmp_path: Path) -> Path:
     return program
 
 
+@pytest.mark.long
 def test_a_python_without_harken_is_named_before_the_first_job(bare_python: Path, tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()

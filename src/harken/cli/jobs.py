@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from harken.cli.loading import Loaded, Refused, is_store, load
@@ -78,7 +77,7 @@ class Outcome:
 # ---------------------------------------------------------------- once
 
 
-def run_once(spark: SparkSession, job: Job, stages: Stages, work: Path) -> Outcome:
+def run_once(spark: SparkSession, job: Job, stages: Stages, work: Folder) -> Outcome:
     """Match the events that are there. If it fails, there is no output."""
     from harken.spark import write_table
     from harken.spark.sources import sorted_out
@@ -179,7 +178,7 @@ def _write_bad(spark: SparkSession, job: Job, events: DataFrame | None, planned:
 # ---------------------------------------------------------------- for streams too
 
 
-def prepared(spark: SparkSession, job: Job, stages: Stages, work: Path) -> tuple[Loaded, Index]:
+def prepared(spark: SparkSession, job: Job, stages: Stages, work: Folder) -> tuple[Loaded, Index]:
     """The subscriptions, where workers reach them, and their index."""
     with stages.spark_stage("compile", "compiling subscriptions", spark) as bar:
         loaded = load(spark, job.subscriptions, job.schema, work, collect=job.collect, progress=bar.done)

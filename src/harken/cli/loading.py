@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from harken.errors import DuplicateSubscriptionError, SubscriptionError, closest
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from harken.cli.findings import Finding
     from harken.files import SubscriptionFile
     from harken.spark import Subscriptions
+    from harken.spark.storage import Folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ def load(
     spark: SparkSession,
     path: str,
     schema: Schema | None,
-    folder: Path,
+    folder: Folder,
     *,
     collect: bool,
     progress: Callable[[int], None] | None = None,
@@ -72,7 +75,7 @@ def load(
     if is_store(path):
         return Loaded(Subscriptions(path), [])
     store = Subscriptions.create(folder, schema=schema)
-    by_spark = os.path.isdir(path) or path.lower().endswith(".parquet")
+    by_spark = path.lower().endswith(".parquet") or _is_folder(path)
     refused = _from_parquet(spark, path, store) if by_spark else _from_lines(path, schema, store, progress)
     if refused and not collect:
         raise SubscriptionError(
@@ -82,10 +85,20 @@ def load(
     return Loaded(store, refused)
 
 
-def _from_parquet(spark: SparkSession, path: str, store: Subscriptions) -> list[Refused]:
-    from harken.spark.sources import literally
+def _is_folder(path: str) -> bool:
+    """Whether it is a folder, here or in a store: one of files of Parquet."""
+    if "://" not in path:
+        return os.path.isdir(path)
+    from harken.spark.storage import folder_at
 
-    frame = spark.read.parquet(f"file://{literally(os.path.abspath(path))}")
+    return bool(folder_at(path).entries())
+
+
+def _from_parquet(spark: SparkSession, path: str, store: Subscriptions) -> list[Refused]:
+    from harken.spark.storage import folder_at
+    from harken.spark.storage.hadoop import literally
+
+    frame = spark.read.parquet(literally(folder_at(path).address))
     _check_columns(path, frame)
     if "expression" in frame.columns:
         # One file would keep one core busy. Compiled rows are large, and not worth the moving.
@@ -119,11 +132,32 @@ def _from_lines(
     from harken.model.limits import DEFAULT_LIMITS
 
     unread: list[Refused] = []
-    file = read_subscriptions(path, lambda error: unread.append(_of_line(Finding.of_line(error))))
-    admission = admit(file.rows, Identities(), schema, DEFAULT_LIMITS, replace=False, progress=progress)
-    store.append(admission.incoming.compiled)
-    found = [(Finding.of_reject(file, reject), _expression(file, reject.row)) for reject in admission.rejects]
-    return [*unread, *(_of_line(finding, expression) for finding, expression in found)]
+    with _fetched(path) as (here, said):
+        file = read_subscriptions(here, lambda error: unread.append(_of_line(Finding.of_line(error))))
+        admission = admit(file.rows, Identities(), schema, DEFAULT_LIMITS, replace=False, progress=progress)
+        store.append(admission.incoming.compiled)
+        found = [(Finding.of_reject(file, reject), _expression(file, reject.row)) for reject in admission.rejects]
+    refused = [*unread, *(_of_line(finding, expression) for finding, expression in found)]
+    return [replace(each, place=said(each.place)) for each in refused]
+
+
+@contextmanager
+def _fetched(path: str) -> Iterator[tuple[str, Callable[[str], str]]]:
+    """A file on this machine, a copy if it is in a store; and how to say where something stands in it."""
+    if "://" not in path:
+        yield path, str
+        return
+    from harken.errors import InputFileError
+    from harken.spark.storage import folder_at
+
+    folder, name = folder_at(path).above
+    with TemporaryDirectory(prefix="harken-") as temporary:
+        here = Path(temporary) / Path(name).name
+        try:
+            folder.download(name, here)
+        except FileNotFoundError:
+            raise InputFileError(path, "there is no such file or folder") from None
+        yield str(here), lambda place: place.replace(str(here), path)
 
 
 def _of_line(finding: Finding, expression: str | None = None) -> Refused:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -18,6 +18,7 @@ from harken.cli.terminal import note
 if TYPE_CHECKING:
     from harken.cli.jobs import Job, Outcome
     from harken.cli.stages import Stages
+    from harken.spark.storage import Folder
 
 _SPLITS_PER_CORE = 4
 """Parts that events are read in, per core: several, so that cores end together and a bar has something to show."""
@@ -150,12 +151,12 @@ def _run(job: Job, stages: Stages, master: str, settings: dict[str, str]) -> Out
     if cores is not None:
         settings = {"spark.sql.files.minPartitionNum": str(_SPLITS_PER_CORE * cores), **settings}
     with retold(), ExitStack() as stack:
-        work = stack.enter_context(_work_folder(job, local=cores is not None))
         with stages.stage("Spark", "starting Spark"):
             spark = stack.enter_context(temporary_session(master, settings=settings))
+        work = stack.enter_context(_work_folder(job, local=cores is not None))
         run = run_once if job.checkpoint is None else run_stream
         with _hinting(job), retold():
-            return run(spark, job, stages, work / "subscriptions")
+            return run(spark, job, stages, work.child("subscriptions"))
 
 
 @contextmanager
@@ -172,13 +173,20 @@ def _hinting(job: Job) -> Iterator[None]:
 
 
 @contextmanager
-def _work_folder(job: Job, *, local: bool) -> Iterator[Path]:
+def _work_folder(job: Job, *, local: bool) -> Iterator[Folder]:
     """A folder for subscriptions and their index, while the command runs; a cluster must reach it too."""
-    beside = None if local or job.database or _is_address(job.output) else Path(job.output).absolute().parent
-    if beside is not None:
-        beside.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".harken-", dir=beside) as folder:
-        yield Path(folder)
+    from harken.spark.storage import folder_at
+
+    if local or job.database:
+        with tempfile.TemporaryDirectory(prefix=".harken-") as folder:
+            yield folder_at(folder)
+        return
+    beside, _ = folder_at(job.output).above
+    name = f".harken-{uuid.uuid4().hex}"
+    try:
+        yield beside.child(name)
+    finally:
+        beside.remove([name])
 
 
 def _check(job: Job) -> None:

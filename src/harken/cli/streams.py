@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harken.cli.jobs import (
@@ -35,7 +34,7 @@ _COUNTED = "harken"
 """The name under which a stream tells how many events it has seen."""
 
 
-def run_stream(spark: SparkSession, job: Job, stages: Stages, work: Path) -> Outcome:
+def run_stream(spark: SparkSession, job: Job, stages: Stages, work: Folder) -> Outcome:
     """Match events as they come in, until there are no more (`once`) or somebody interrupts."""
     from harken.spark.sources import sorted_out
 

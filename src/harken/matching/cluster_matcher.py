@@ -232,7 +232,7 @@ class ClusterMatcher(EncodedMatcher):
         index, predicates = self._index, self._predicates
         cells = len(self._store.used_places(RANGE_TABLE))
         places = predicates.most_satisfied + len(index.tables.base) + len(predicates.dimensions) + cells + 1
-        return Workspace.fit(old, index, index.predicates.initial, places)
+        return Workspace.fit(old, index, index.predicates.initial, places, len(index.tables.dimension))
 
     def _new_single(self, workspace: Workspace) -> SingleMatching:
         """What single events are matched with in a workspace."""

@@ -38,17 +38,23 @@ class Workspace:
     matches: int = 0
 
     @classmethod
-    def fit(cls, old: Workspace | None, index: object, initial: npt.NDArray[np.uint8], places: int) -> Workspace:
+    def fit(
+        cls, old: Workspace | None, index: object, initial: npt.NDArray[np.uint8], places: int, columns: int = 0
+    ) -> Workspace:
         """A workspace for an index whose predicates are known as `initial` says, made of the old one if it can be.
+
+        There is room for so many places that an event may open, and so many attributes of key tables.
 
         The old one may not be used any more: what is known of predicates is known of this index only.
         """
         known = len(initial)
         if old is None:
-            made = cls(index, _scratch(known, places), first_results())
+            made = cls(index, _scratch(known, places, columns), first_results())
         else:
-            fits = len(old.scratch.truth) >= known and len(old.scratch.places) >= RING * places
-            scratch = old.scratch if fits else _scratch(known, places)._replace(counts=old.scratch.counts)
+            scratch = old.scratch
+            fits = len(scratch.truth) >= known and len(scratch.places) >= RING * places
+            if not fits or len(scratch.columns) < columns:
+                scratch = _scratch(known, places, columns)._replace(counts=scratch.counts)
             made = cls(index, scratch, old.results, events=old.events, matches=old.matches)
         made.scratch.truth[:known] = initial
         return made
@@ -93,8 +99,8 @@ def _results(room: int) -> Results:
     return Results(np.empty(room, np.int64), np.empty(room, np.int64))
 
 
-def _scratch(known: int, places: int) -> Scratch:
-    """Scratch for so many predicates, and so many places that an event may open."""
+def _scratch(known: int, places: int, columns: int) -> Scratch:
+    """Scratch for so many predicates, places that an event may open, and attributes of key tables."""
     room = known + known // 2 + 64
     return Scratch(
         np.zeros(room, np.uint8),
@@ -104,4 +110,5 @@ def _scratch(known: int, places: int) -> Scratch:
         np.zeros(2 * SURVIVORS, np.int64),
         np.zeros(SURVIVORS + 1, np.int64),
         np.zeros(COUNTERS, np.int64),
+        np.zeros(columns + columns // 2, np.int32),
     )

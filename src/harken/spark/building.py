@@ -106,7 +106,7 @@ def build_part(blueprint: Blueprint, shard: int) -> Part | None:
         return None
     if blueprint.lessons is not None:
         engine.learn(blueprint.lessons.read())
-    return _saved(engine, blueprint.folder)
+    return saved(engine, blueprint.folder)
 
 
 def _of_shard(table: pa.Table, division: Division, shard: int) -> pa.Table:
@@ -115,17 +115,17 @@ def _of_shard(table: pa.Table, division: Division, shard: int) -> pa.Table:
     return table.take(pa.array(np.flatnonzero(division.assign(table) == shard)))
 
 
-def _saved(engine: Engine, folder: Folder) -> Part:
+def saved(engine: Engine, folder: Folder) -> Part:
     """Save a part where it belongs or, if that is a store, here first."""
     name = uuid.uuid4().hex
     if folder.path is not None:
         engine.save(folder.path / name)
         return Part(name, len(engine), _size(folder.path / name))
     with TemporaryDirectory(prefix="harken-") as here:
-        saved = Path(here) / name
-        engine.save(saved)
-        folder.upload_folder(name, saved, last=MANIFEST)
-        return Part(name, len(engine), _size(saved))
+        draft = Path(here) / name
+        engine.save(draft)
+        folder.upload_folder(name, draft, last=MANIFEST)
+        return Part(name, len(engine), _size(draft))
 
 
 def _size(folder: Path) -> int:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from harken.durable import sync
 from harken.errors import EventError, closest
 from harken.spark.storage import Folder, folder_at
+from harken.spark.storage.hadoop import literally
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -173,7 +174,7 @@ class LastingEvents:
         if not held:
             return None
         columns = StructType([*arrived.schema, StructField(UNTIL, LongType())])
-        folders = [_pattern(self._folder.child(name)) for name in held]
+        folders = [literally(self._folder.child(name).address) for name in held]
         return _lasting(arrived.sparkSession.read.schema(columns).parquet(*folders), clock).drop(UNTIL)
 
     def expire(self, batch: int, clock: datetime) -> None:
@@ -228,8 +229,3 @@ def _micros(moment: datetime) -> int:
 def _moment(micros: int) -> datetime:
     """The moment, or the nearest to it that Python has: Spark's timestamps go further."""
     return EPOCH + min(max(micros, _micros(EARLIEST)), _micros(LATEST)) * MICROSECOND
-
-
-def _pattern(folder: Folder) -> str:
-    """What Spark is told to read, which it takes for a pattern."""
-    return re.sub(r"[\\{}\[\]*?]", r"\\\g<0>", folder.address)

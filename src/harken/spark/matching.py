@@ -6,14 +6,10 @@ is moved. Past that, events travel to the shards they can concern (the grid of T
 
 from __future__ import annotations
 
-import atexit
-import shutil
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args, overload
 
 from harken.engine import OnError
@@ -22,12 +18,14 @@ from harken.model.schema import Schema
 from harken.model.subscriptions import moment_of
 from harken.normal.kinds import mismatches
 from harken.spark.columns import Transport, select, types_of
+from harken.spark.frames import Address, Located, index_of_frame
 from harken.spark.index import Index, index_beside
 from harken.spark.layers import IndexState
 from harken.spark.opened import Parts
 from harken.spark.partitioning import by_number
 from harken.spark.session import BATCH_BYTES, NO_LIMIT
 from harken.spark.sizing import MEMORY_SHARE, executor_memory
+from harken.spark.storage import Folder
 from harken.spark.subscriptions import Subscriptions
 from harken.spark.tasks import How, Request, match_events, match_packets, reject_events, route_events
 from harken.spark.workers import check_workers
@@ -94,6 +92,7 @@ def match(
     at: datetime | None = None,
     strategy: Strategy = "auto",
     on_error: Literal["raise"] = "raise",
+    folder: Address | None = None,
 ) -> DataFrame: ...
 
 
@@ -108,6 +107,7 @@ def match(
     at: datetime | None = None,
     strategy: Strategy = "auto",
     on_error: Literal["collect"],
+    folder: Address | None = None,
 ) -> MatchedEvents: ...
 
 
@@ -121,20 +121,31 @@ def match(
     at: datetime | None = None,
     strategy: Strategy = "auto",
     on_error: OnError = "raise",
+    folder: Address | None = None,
 ) -> DataFrame | MatchedEvents:
     """Which subscriptions each event satisfies: a DataFrame of `event`, `subscription` and the columns to keep.
 
     `event` is the column named by `event_id`, or else a number that is unique in the result. With `how="grouped"`
     there is one row per event that has matches, with an array `subscriptions`. `at` is when subscriptions must be
     valid: now, unless said. Subscriptions may be given as an index, which answers as it is; as a folder, whose
-    index is brought up to date; or as a DataFrame of texts, compiled and indexed in a temporary folder.
+    index is brought up to date; or as a DataFrame of texts. That is read once, however often it is matched with;
+    its index is built by this process and travels to the workers. Where it is too large for that, `folder` names
+    one that all machines reach: it is built there, and removed when this process ends.
 
     An event with a value of another type than the schema declares fails the job. With `on_error="collect"` the
     others are matched, and the answer is two DataFrames: the `matches`, and the `rejects` as `event`, `attribute`,
     `reason` and `value`. Each of the two reads the events.
     """
     planned = plan(
-        events, subscriptions, event_id=event_id, keep=keep, how=how, at=at, strategy=strategy, on_error=on_error
+        events,
+        subscriptions,
+        event_id=event_id,
+        keep=keep,
+        how=how,
+        at=at,
+        strategy=strategy,
+        on_error=on_error,
+        folder=folder,
     )
     return planned.frame if planned.rejects is None else MatchedEvents(planned.frame, planned.rejects)
 
@@ -149,6 +160,7 @@ def plan(
     at: datetime | None = None,
     strategy: Strategy = "auto",
     on_error: OnError = "raise",
+    folder: Address | None = None,
 ) -> Plan:
     """How `match` would go about it. Takes the same arguments."""
     check_words(how, on_error, strategy)
@@ -156,10 +168,10 @@ def plan(
     if events.isStreaming:
         raise EventError("the events are a stream, which never ends", suggestion="match_stream is for streams")
     check_workers(events.sparkSession)
-    index, state = index_of(events.sparkSession, subscriptions)
+    located = _located(events.sparkSession, subscriptions, folder)
     collect = on_error == "collect"
     return plan_for(
-        events, index, state, event_id=event_id, keep=keep, how=how, at=at, strategy=strategy, collect=collect
+        events, *located, event_id=event_id, keep=keep, how=how, at=at, strategy=strategy, collect=collect
     )
 
 
@@ -186,7 +198,7 @@ def check_frame(events: object, keep: object) -> None:
 
 def plan_for(
     events: DataFrame,
-    index: Index,
+    folder: Folder,
     state: IndexState,
     *,
     event_id: str | None,
@@ -196,11 +208,11 @@ def plan_for(
     strategy: Strategy,
     collect: bool = False,
 ) -> Plan:
-    """The plan for one version of an index; if events at fault are collected, with those."""
+    """The plan for one version of the index in a folder; if events at fault are collected, with those."""
     schema = None if state.schema is None else Schema(state.schema)
     handed, names = _handed_through(events, event_id, keep)
     selected, transport = select(events, state.profile, schema, handed, collect=collect)
-    parts = Parts(index.folder, state.layers, state.division, state.integer_ids)
+    parts = Parts(folder, state.layers, state.division, state.integer_ids)
     chosen = _strategy(events.sparkSession, state, strategy)
     copies = _copies(events.sparkSession, state) if chosen == "grid" else ()
     scattered = how == "grouped" and len(copies) > 1
@@ -235,22 +247,23 @@ def _rejects(selected: DataFrame, transport: Transport, request: Request) -> Dat
     return selected.mapInArrow(partial(reject_events, request), columns)
 
 
-def index_of(spark: SparkSession, subscriptions: Index | Subscriptions | DataFrame) -> tuple[Index, IndexState]:
+def _located(
+    spark: SparkSession, subscriptions: Index | Subscriptions | DataFrame, folder: Address | None
+) -> Located:
     """An index that answers for the subscriptions, in whichever form they are given."""
+    if not isinstance(subscriptions, Index | Subscriptions):
+        if not hasattr(subscriptions, "sparkSession"):
+            found = type(subscriptions).__name__
+            said = f"subscriptions are an Index, Subscriptions or a DataFrame of Spark, found {found}"
+            raise ArgumentTypeError(said, argument="subscriptions")
+        return index_of_frame(subscriptions, folder)
+    if folder is not None:
+        said = "folder is for subscriptions in a DataFrame: these have one"
+        raise ArgumentError(said, argument="folder")
     if isinstance(subscriptions, Index):
-        return subscriptions, subscriptions.state()
-    if not isinstance(subscriptions, Subscriptions):
-        subscriptions = _stored(subscriptions)
-    return index_beside(spark, subscriptions)
-
-
-def _stored(subscriptions: DataFrame) -> Subscriptions:
-    """A DataFrame of subscriptions in a folder that lasts as long as this process."""
-    folder = Path(tempfile.mkdtemp(prefix="harken-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    stored = Subscriptions.create(folder / "subscriptions")
-    stored.append(subscriptions)
-    return stored
+        return Located(subscriptions.folder, subscriptions.state())
+    index, state = index_beside(spark, subscriptions)
+    return Located(index.folder, state)
 
 
 def _measures_rows(spark: SparkSession) -> bool:

@@ -133,10 +133,16 @@ _ENGINES: dict[tuple[Folder, str], Engine] = {}
 _OPEN: dict[Folder, tuple[Parts, OpenIndex]] = {}
 _OPEN_SHARDS: dict[tuple[Folder, int], tuple[Parts, OpenShard]] = {}
 _ROUTERS: dict[str, Router] = {}
+_RECENT: dict[Folder, None] = {}
+"""The indexes that are open, the most recently used last."""
+
+MOST_OPEN = 8
+"""Indexes that a process keeps open: a worker lives long, and may see many."""
 
 
 def open_index(parts: Parts) -> OpenIndex:
     """An index with all its shards; what this process has open of it is kept."""
+    _use(parts.folder)
     known = _OPEN.get(parts.folder)
     if known is None or known[0] != parts:
         _close_others(parts)
@@ -146,6 +152,7 @@ def open_index(parts: Parts) -> OpenIndex:
 
 def open_shard(parts: Parts, shard: int) -> OpenShard:
     """One shard of an index; what this process has open of it is kept."""
+    _use(parts.folder)
     known = _OPEN_SHARDS.get((parts.folder, shard))
     if known is None or known[0] != parts:
         _close_others(parts)
@@ -178,6 +185,20 @@ def _loaded(folder: Folder, part: Part) -> Engine:
         raise IndexFormatError(f"{where} is missing") from None
     except IndexFormatError as error:
         raise error if str(folder) in str(error) else IndexFormatError(f"{where} is damaged: {error}") from error
+
+
+def _use(folder: Folder) -> None:
+    """Note that an index is used, and close those that have not been for longest, if many are open."""
+    _RECENT.pop(folder, None)
+    _RECENT[folder] = None
+    while len(_RECENT) > MOST_OPEN:
+        oldest = next(iter(_RECENT))
+        del _RECENT[oldest]
+        _OPEN.pop(oldest, None)
+        for key in [key for key in _OPEN_SHARDS if key[0] == oldest]:
+            del _OPEN_SHARDS[key]
+        for engine in [engine for engine in _ENGINES if engine[0] == oldest]:
+            del _ENGINES[engine]
 
 
 def _close_others(parts: Parts) -> None:

@@ -22,6 +22,7 @@ from harken.files import sample_csv, sample_json
 from harken.model.schema import Schema
 from harken.model.values import Type
 from harken.spark.columns import leaves
+from harken.spark.storage.hadoop import literally
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -307,11 +308,6 @@ def _format_of(path: str) -> Format:
         f"cannot tell the format of events by their names; the endings are {', '.join(_ENDINGS)}",
         suggestion=f"say which of {', '.join(get_args(Format))} it is",
     )
-
-
-def literally(path: str) -> str:
-    """A path as Spark has to be told it, which takes some characters for patterns."""
-    return "".join(f"\\{char}" if char in "\\{}[]*?" else char for char in path)
 
 
 def _sampled(path: str) -> StructType | None:

@@ -181,7 +181,7 @@ class BatchMatcher:
         """The matches of events; those that cannot be matched go to the rejects first, unless they are there."""
         planned = plan_for(
             events,
-            index,
+            index.folder,
             state,
             event_id=self.event_id,
             keep=self.keep,

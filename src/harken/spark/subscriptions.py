@@ -95,6 +95,8 @@ class Subscriptions:
         self._place = Place(self.folder)
         self._log = VersionLog(self.folder.child("versions"))
         self._known = KnownIds(self._place.segments)
+        self._told: tuple[Document, Snapshot] = {}, Snapshot(0, Rules(), None, (), Profile())
+        """What a version said, and holds: those that follow it are told from it."""
         if self._log.latest() is None:
             raise IndexFormatError(
                 f"{self.folder} holds no subscriptions",
@@ -152,16 +154,19 @@ class Subscriptions:
         return self._log.latest() or 0
 
     def snapshot(self, version: int | None = None) -> Snapshot:
-        """A version, or the latest one. Costs a few small files."""
+        """A version, or the latest one. Costs a small file for each change since what was told last, or a few."""
         number = self.version if version is None else version
-        document = self._read(number)
+        said = document = self._read(number)
+        known, snapshot = self._told
         changes = []
-        while not document.get("whole"):
+        while document != known and not document.get("whole"):
             changes.append(self._delta(document))
             document = self._read(number - len(changes))
-        snapshot = Snapshot.from_json(document, str(self.folder))
+        if document != known:
+            snapshot = Snapshot.from_json(document, str(self.folder))
         for change in reversed(changes):
             snapshot = snapshot.after(change)
+        self._told = said, snapshot
         return snapshot
 
     def _read(self, version: int) -> Document:
@@ -299,7 +304,8 @@ class Subscriptions:
     ) -> Change:
         """Make the version that names the files of a change; again, as long as other writers are first."""
         try:
-            _refuse_repeated(ids)
+            if ids is not None:
+                refuse_repeated(ids)
             for attempt in range(ATTEMPTS):
                 before = self.snapshot().with_ids(self._integer_ids(written.segments))
                 check(before)
@@ -371,9 +377,9 @@ def _unchecked(snapshot: Snapshot) -> None:
     """Changes that fit whatever is there."""
 
 
-def _refuse_repeated(ids: pa.Array | None) -> None:
+def refuse_repeated(ids: pa.Array | pa.ChunkedArray) -> None:
     """One change may name an id only once: it could not be told which of two rows is meant."""
-    if ids is None or len(ids.unique()) == len(ids):
+    if len(ids.unique()) == len(ids):
         return
     counts = ids.value_counts()
     often = counts.filter(pc.greater(counts.field("counts"), 1)).field("values")

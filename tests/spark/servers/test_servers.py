@@ -115,6 +115,7 @@ def winners(attempt: Callable[[int], object], refusal: type[Exception]) -> list[
         return [number for number, won in enumerate(threads.map(wins, range(8))) if won]
 
 
+@pytest.mark.long
 def test_spark_reads_what_others_wrote(read_by_spark: list[list[str]]) -> None:
     assert read_by_spark == [["to Spark, by S3 Ω"], ["to Spark, by HDFS Ω"]]
 

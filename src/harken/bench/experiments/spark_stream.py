@@ -44,7 +44,7 @@ class _Batch:
 def run(bench: Bench) -> Result:
     """Feed events at a steady rate, and change many subscriptions half-way."""
     size, rate = bench.pick(5_000, 1_000_000), bench.pick(1_000, 50_000)
-    changes, seconds = bench.pick(200, 100_000), bench.pick(12, 60)
+    changes, seconds = bench.pick(200, 100_000), bench.pick(4, 60)
     with ground(bench) as here:
         index = here.indexed(size)
         subscriptions = index.subscriptions

@@ -24,7 +24,7 @@ _PREDICATES = "int64 int32 int32 int32 int32 int8 int32 int64 int64 uint8 int32 
 _TABLES = "int64 int32 int32 int64 int64 bool int64"
 _BLOCKS = "uint32 uint32 uint32 uint32 int32 int32:2 int64"
 _EVENTS = "int32:2 int64:2 int32 int32 int32 int32 int64 int32"
-_SCRATCH = "uint8 int32 int64 int64 int64 int64 int64"
+_SCRATCH = "uint8 int32 int64 int64 int64 int64 int64 int32"
 _RESULTS = "int64 int64"
 """What `match_at` takes the arrays of each structure for, in its order: types and, of several, dimensions."""
 
@@ -199,9 +199,10 @@ if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the e
             _int64(at[39, 0], at[39, 1], at[39, 2]),
             _int64(at[40, 0], at[40, 1], at[40, 2]),
             _int64(at[41, 0], at[41, 1], at[41, 2]),
+            _int32(at[42, 0], at[42, 1], at[42, 2]),
         )
         results = Results(
-            _int64(at[42, 0], at[42, 1], at[42, 2]),
             _int64(at[43, 0], at[43, 1], at[43, 2]),
+            _int64(at[44, 0], at[44, 1], at[44, 2]),
         )
         return match_events(predicates, tables, blocks, events, 0, scratch, ahead, results)

@@ -181,6 +181,8 @@ class Scratch(NamedTuple):
     """Where the entries of one long cluster are of which no predicate has been found false."""
     counts: npt.NDArray[np.int64]
     """Counters (below)."""
+    columns: npt.NDArray[np.int32]
+    """By attribute of the key tables, in their order: its column in the events at hand."""
 
 
 VISITS, CHECKS, TOUCHED, REPEATS, COUNTERS = range(5)

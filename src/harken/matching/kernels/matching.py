@@ -69,16 +69,17 @@ def key_places(
     directory: npt.NDArray[np.uint32],
     events: Events,
     event: int,
-    places: npt.NDArray[np.int64],
+    scratch: Scratch,
     into: int,
     ahead: bool,
 ) -> int:
     """Collect, from places[into] on, where in the directory the event's keys are; where they end."""
-    its_code, column, at = events.code[event], events.column, tables.first[FIRST_KEY_TABLE]
+    its_code, columns, places = events.code[event], scratch.columns, scratch.places
+    at = tables.first[FIRST_KEY_TABLE]
     for table in range(FIRST_KEY_TABLE, len(tables.base)):
         place, has_key, end = tables.base[table], not tables.closed[table], tables.first[table + 1]
         while at < end:
-            value = np.int64(its_code[column[tables.dimension[at]]])
+            value = np.int64(its_code[columns[at]])
             # Both ends in one comparison: as an unsigned number, what is below the first is far above the last.
             has_key &= np.uint64(value - 1) < np.uint64(tables.radix[at] - 1)
             place += value * tables.stride[at]
@@ -89,6 +90,13 @@ def key_places(
             places[into] = place
             into += 1
     return into
+
+
+@part
+def find_columns(tables: Tables, events: Events, scratch: Scratch) -> None:
+    """Find out once for all events which columns make the keys."""
+    for at in range(tables.first[len(tables.base)]):
+        scratch.columns[at] = events.column[tables.dimension[at]]
 
 
 @part
@@ -152,7 +160,7 @@ def open_event(
     """Stage one: collect the directory entries of all access paths that an event opens."""
     places, touched, code = scratch.places, scratch.touched, events.code
     begin = event % RING * (len(places) // RING)
-    into = key_places(tables, directory, events, event, places, begin, ahead)
+    into = key_places(tables, directory, events, event, scratch, begin, ahead)
     if tables.population[PREDICATE_TABLE] > 0:
         for at in range(satisfied(predicates, events, event, touched)):
             places[into] = tables.base[PREDICATE_TABLE] + touched[at]
@@ -415,6 +423,7 @@ def match_events(
     Returns the first event not matched and how many results there are. `ahead` switches prefetching.
     """
     found, count, room = 0, events.code.shape[0], len(scratch.places) // RING
+    find_columns(tables, events, scratch)
     for step in range(start, count + 3 * STAGE):
         if step < count:
             open_event(predicates, tables, blocks.directory, events, step, scratch, ahead)

@@ -21,6 +21,7 @@ from harken.errors import OutputExistsError, SinkError
 from harken.spark.sinks.contract import BATCH, Query, reserve
 from harken.spark.sinks.placing import is_placed, place
 from harken.spark.storage import Folder, folder_at
+from harken.spark.storage.hadoop import literally
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -126,7 +127,11 @@ class TableSink:
         schema = self._schema()
         if schema is None:
             raise SinkError(f"nothing has been written to {self.folder} yet")
-        return spark.read.schema(schema.add(BATCH, LongType())).format(self.format).load(_literally(self.folder))
+        return (
+            spark.read.schema(schema.add(BATCH, LongType()))
+            .format(self.format)
+            .load(literally(self.folder.address))
+        )
 
     def _owner(self, query: Query) -> Query:
         """The query that the table belongs to: this one, if there was none before."""
@@ -239,21 +244,11 @@ def _described(schema: StructType) -> str:
     return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in schema)
 
 
-def _address(folder: Folder) -> str:
-    """What Spark is told, with a scheme: a cluster may have another file system as its default."""
-    return folder.address
-
-
-def _literally(folder: Folder) -> str:
-    """The same, for reading: there Spark takes some characters for patterns."""
-    return "".join(f"\\{char}" if char in "\\{}[]*?" else char for char in _address(folder))
-
-
 def _write(matches: DataFrame, folder: Folder, staging: str, form: Format) -> None:
     """Have Spark write a new folder, whole and durable; nothing is left of it if that fails."""
     made = folder.child(staging)
     try:
-        matches.write.format(form).option(_NO_MARK, "false").save(_address(made))
+        matches.write.format(form).option(_NO_MARK, "false").save(made.address)
         names = [each.name for each in made.entries()]
         # Even without rows Spark writes one file.
         if not any(name.startswith("part-") for name in names):

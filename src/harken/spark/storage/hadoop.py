@@ -1,4 +1,4 @@
-"""What a Spark session knows of object stores: so that nobody has to say it twice.
+"""What Spark calls folders, as Hadoop does, and what a session knows of object stores: nobody says it twice.
 
 Spark reads and writes tables with Hadoop's settings, such as `spark.hadoop.fs.s3a.endpoint`. The same store is
 reached with the same settings from here. What they do not say (keys, where machines have roles) is found in the
@@ -12,6 +12,11 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 Setting: TypeAlias = Callable[[str], str | None]
+
+
+def literally(path: str) -> str:
+    """A path as Spark has to be told it, which takes some characters for patterns."""
+    return "".join(f"\\{char}" if char in "\\{}[]*?" else char for char in path)
 
 
 def session_options(scheme: str, bucket: str) -> dict[str, Any]:
