@@ -9,7 +9,7 @@ takes 18 bytes and half a microsecond, which is a twentieth of what it takes to 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TypeAlias
@@ -35,6 +35,9 @@ MOST_CHARACTERS = 1 << 18
 _MOST_PACKED = 4 * BLOCK + 4 * MOST_CHARACTERS
 """Bytes that a compressed block can have before that."""
 
+_TALLY_BYTES = 128
+"""Bytes that it takes to know of a block what is known of it, about."""
+
 _NONE = 0
 """Instead of the number of a text, which count from 1: there is none."""
 
@@ -58,7 +61,7 @@ class _Block:
     lengths: npt.NDArray[np.uint32] | None = None
     """The lengths once more, where there are few texts as some are long; None if not, or if it was loaded."""
 
-    def share(self, places: npt.NDArray[np.int64]) -> float:
+    def share(self, places: list[int]) -> float:
         """Which part of it some texts are, if all are about as long where that is not known."""
         if self.lengths is None:
             return len(places) / self.count
@@ -75,20 +78,31 @@ _GONE = _Block(b"", 0, 0)
 """Instead of a block of texts none of which is anybody's any more."""
 
 
+@dataclass(slots=True)
+class _Tally:
+    """What is known of the texts of a block, or of all, without unpacking any."""
+
+    live: int = 0
+    """How many are somebody's."""
+    count: int = 0
+    """How many there are."""
+    size: float = 0
+    """Bytes they take; characters, as long as the block is open."""
+    idle: float = 0
+    """Those of them that are nobody's."""
+
+
 class Written:
     """Texts by slot. Changes must not run beside anything else; any number of threads may read at once."""
 
     def __init__(self) -> None:
         self._numbers = GrowingArray(np.uint32)
         self._blocks: list[_Block | None] = []
+        self._tallies: list[_Tally] = []
+        self._total = _Tally()
+        """Of all blocks together."""
         self._open: list[str] = []
         """The texts of the last block, which is not packed yet."""
-        self._characters = 0
-        self._live = GrowingArray(np.int64)
-        self._counts = GrowingArray(np.int64)
-        self._sizes = GrowingArray(np.float64)
-        self._idle = GrowingArray(np.float64)
-        """By block: how many texts are somebody's, how many there are, the bytes they take, and nobody's bytes."""
         self._latest: tuple[_Block, list[str]] | None = None
         """A block that was unpacked: whoever asks for one text of it often asks for the next."""
         self.is_loaded = False
@@ -97,13 +111,12 @@ class Written:
 
     def __len__(self) -> int:
         """How many texts there are."""
-        return int(self._live.values.sum())
+        return self._total.live
 
     @property
     def nbytes(self) -> int:
         """Bytes taken."""
-        kept = int(self._sizes.values[:-1].sum()) + self._characters
-        return kept + self._numbers.nbytes + sum(each.nbytes for each in self._by_block)
+        return int(self._total.size) + self._numbers.nbytes + len(self._blocks) * _TALLY_BYTES
 
     def text(self, slot: int) -> str | None:
         """What was written under a slot; None if that is not known, or was loaded and cannot be read."""
@@ -133,8 +146,7 @@ class Written:
             first = 1 + (len(self._blocks) - 1) * BLOCK + len(self._open)
             self._numbers.values[slots[done : done + len(some)]] = np.arange(first, first + len(some))
             self._open += some
-            self._live.values[-1] += len(some)
-            self._characters += sum(map(len, some))
+            self._count(-1, live=len(some), count=len(some), size=sum(map(len, some)))
             done += len(some)
             if done < len(texts) or len(self._open) == BLOCK:
                 self._close()
@@ -146,35 +158,43 @@ class Written:
         nobody's, by the number of texts or by the room they take.
         """
         slots = slots[slots < len(self._numbers)]
-        numbers = np.sort(self._numbers.values[slots].astype(np.int64))
+        numbers = self._numbers.values[slots]
         self._numbers.values[slots] = _NONE
-        blocks, places = np.divmod(numbers[numbers != _NONE] - 1, BLOCK)
-        self._live.values[:] -= np.bincount(blocks, minlength=len(self._blocks))
-        going, first = np.unique(blocks, return_index=True)
-        for block, some in zip(going.tolist(), np.split(places, first[1:]), strict=False):
-            self._let_go(block, some)
+        for block, places in _by_block(numbers[numbers != _NONE]):
+            self._let_go(block, places)
         if self._is_wasteful():
             self._pack_anew()
 
-    def _let_go(self, block: int, places: npt.NDArray[np.int64]) -> None:
+    def _let_go(self, block: int, places: list[int]) -> None:
         """Some texts of a block are nobody's any more; without any that is somebody's, it goes."""
-        packed, left = self._blocks[block], self._live.values[block]
+        packed, tally = self._blocks[block], self._tallies[block]
+        self._count(block, live=-len(places))
         if packed is None:
-            self._idle.values[block] += sum(len(self._open[place]) for place in places.tolist())
-            if not left:
-                self._open, self._characters, self._idle.values[block] = [], 0, 0
-        elif left:
-            self._idle.values[block] += self._sizes.values[block] * packed.share(places)
+            idle: float = sum(len(self._open[place]) for place in places)
+        else:
+            idle = tally.size * packed.share(places)
+        if tally.live:
+            self._count(block, idle=idle)
+            return
+        self._count(block, count=-tally.count, size=-tally.size, idle=-tally.idle)
+        if packed is None:
+            self._open = []
         else:  # its number stays until all is packed anew
-            self._blocks[block], self._sizes.values[block], self._idle.values[block] = _GONE, 0, 0
-            self._latest = None
+            self._blocks[block], self._latest = _GONE, None
+
+    def _count(self, block: int, live: int = 0, count: int = 0, size: float = 0, idle: float = 0) -> None:
+        """Take note of what has changed in a block."""
+        for tally in (self._tallies[block], self._total):
+            tally.live += live
+            tally.count += count
+            tally.size += size
+            tally.idle += idle
 
     def _is_wasteful(self) -> bool:
         """Whether what is nobody's is the larger part, by far."""
-        texts = int(self._counts.values[:-1].sum()) + len(self._open)
-        taken, idle = float(self._sizes.values[:-1].sum()) + self._characters, float(self._idle.values.sum())
-        by_count = texts - len(self) > len(self) + _MOST_IDLE * BLOCK
-        return by_count or idle > taken - idle + _MOST_IDLE * MOST_CHARACTERS
+        total = self._total
+        by_count = total.count - total.live > total.live + _MOST_IDLE * BLOCK
+        return by_count or total.idle > total.size - total.idle + _MOST_IDLE * MOST_CHARACTERS
 
     def state(self) -> State:
         """The texts as they are packed."""
@@ -206,28 +226,26 @@ class Written:
             block.check()
             self._blocks.append(block)
         self.is_loaded = True
-        self._live = GrowingArray.of(_live(numbers, counts, slots))
-        self._counts = GrowingArray.of(counts)
-        self._sizes = GrowingArray.of(np.diff(starts).astype(np.float64))
-        self._idle = GrowingArray.of(self._sizes.values * (1 - self._live.values / np.maximum(counts, 1)))
+        self._tallies = []
+        by_block = zip(
+            _live(numbers, counts, slots).tolist(), counts.tolist(), np.diff(starts).tolist(), strict=True
+        )
+        for live, count, size in by_block:
+            self._tallies.append(_Tally())
+            self._count(-1, live, count, size, size * (1 - live / max(count, 1)))
         self._numbers = GrowingArray.of(numbers)
         self._begin()
 
     def _begin(self) -> None:
         """Have another block for texts to come."""
-        self._open, self._characters = [], 0
+        self._open = []
         self._blocks.append(None)
-        for each in self._by_block:
-            each.append(0)
-
-    @property
-    def _by_block(self) -> tuple[GrowingArray[np.int64] | GrowingArray[np.float64], ...]:
-        return self._live, self._counts, self._sizes, self._idle
+        self._tallies.append(_Tally())
 
     def _that_fit(self, texts: Sequence[str], start: int) -> list[str]:
         """Texts from a place on that the open block has room for; one at least, if it is empty."""
         some = list(texts[start : start + BLOCK - len(self._open)])
-        room = MOST_CHARACTERS - self._characters
+        room = MOST_CHARACTERS - int(self._tallies[-1].size)
         if sum(map(len, some)) > room:
             fitting = sum(size <= room for size in accumulate(map(len, some)))
             some = some[: max(fitting, not self._open)]
@@ -236,8 +254,8 @@ class Written:
     def _close(self) -> None:
         """Pack the open block, and have another."""
         block = self._blocks[-1] = self._packed(self._open)
-        self._counts.values[-1], self._sizes.values[-1] = block.count, len(block.packed)
-        self._idle.values[-1] *= len(block.packed) / max(self._characters, 1)
+        tally, size = self._tallies[-1], len(block.packed)
+        self._count(-1, size=size - tally.size, idle=tally.idle * (size / max(tally.size, 1) - 1))
         self._begin()
 
     def _packed(self, texts: list[str]) -> _Block:
@@ -277,6 +295,18 @@ class Written:
             known = {slot: text for slot, text in texts.items() if text is not None}
             fresh._keep(np.array(list(known), np.int64), list(known.values()))
         return fresh
+
+
+def _by_block(numbers: npt.NDArray[np.uint32]) -> Iterator[tuple[int, list[int]]]:
+    """The places of texts in their blocks, block by block."""
+    if len(numbers) == 1:  # the most usual case by far, and the rest takes a while to set up
+        block, place = divmod(int(numbers[0]) - 1, BLOCK)
+        yield block, [place]
+        return
+    blocks, places = np.divmod(np.sort(numbers).astype(np.int64) - 1, BLOCK)
+    going, first = np.unique(blocks, return_index=True)
+    for block, some in zip(going.tolist(), np.split(places, first[1:]), strict=False):
+        yield block, some.tolist()
 
 
 def _live(numbers: npt.NDArray[np.uint32], counts: npt.NDArray[np.int64], slots: Slots) -> npt.NDArray[np.int64]:

@@ -171,11 +171,13 @@ def _make(folder: Path) -> None:
     if folder.is_dir():
         return
     folder.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(OSError):  # another process may be removing the same
-        used = {each: each.stat().st_mtime for each in folder.parent.iterdir()}
-        for each in sorted(used, key=used.__getitem__, reverse=True)[VARIANTS:]:
-            if used[each] < time.time() - _AT_WORK:
-                shutil.rmtree(each, ignore_errors=True)
+    used = {}
+    for each in folder.parent.iterdir():
+        with contextlib.suppress(OSError):  # another process has removed it meanwhile
+            used[each] = each.stat().st_mtime
+    for each in sorted(used, key=used.__getitem__, reverse=True)[VARIANTS:]:
+        if used[each] < time.time() - _AT_WORK:
+            shutil.rmtree(each, ignore_errors=True)
 
 
 @functools.cache
