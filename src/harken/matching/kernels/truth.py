@@ -46,7 +46,7 @@ def satisfied(predicates: Predicates, events: Events, event: int, touched: npt.N
     """List every predicate that the event's values lead to and that it satisfies; how many there are."""
     code, equal, member_head = events.code[event], predicates.equal, predicates.member_head
     count = 0
-    for column in range(len(code)):
+    for column in range(1, len(code)):  # the first stands for dimensions that no event has
         its_code = code[column]
         if its_code == MISSING:
             continue
