@@ -72,7 +72,7 @@ _EXPERIMENTS: dict[str, Experiment] = {
     ),
     "growth": Experiment(
         "harken.bench.experiments.growth:run",
-        "100,000 small changes of subscriptions on storage: time, files and bytes stay as they are",
+        "100,000 small changes of subscriptions, and 100,000 batches: time, files and bytes stay as they are",
     ),
     "ranges": Experiment(
         "harken.bench.experiments.ranges:run",
@@ -105,6 +105,14 @@ _EXPERIMENTS: dict[str, Experiment] = {
     "storage-stress": Experiment(
         "harken.bench.experiments.storage_stress:run",
         "processes that read, change, compact and vacuum one folder for --minutes: nothing is lost",
+    ),
+    "store-start": Experiment(
+        "harken.bench.experiments.store_start:run",
+        "a worker whose index lies in an object store: when it is ready, its cache empty and warm",
+    ),
+    "stream-age": Experiment(
+        "harken.bench.experiments.stream_age:run",
+        "a stream of thousands of small batches: whether late ones take longer",
     ),
     "symmetric-fig4": Experiment(
         "harken.bench.experiments.symmetric_scaling:run_breakdown",
