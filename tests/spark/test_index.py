@@ -707,3 +707,17 @@ def test_after_any_history_every_version_answers(store: Subscriptions, seed: int
     for version in VersionLog(index.path / "versions").numbers():
         state = index.state(version)
         assert pairs(state, index) == expected(store, state.covers)
+
+
+def test_an_index_beside_is_opened_once_and_found_again_if_it_was_removed(
+    here: list[Blueprint], store: Subscriptions
+) -> None:
+    store.append(texts(*range(6)))
+    index, _ = index_beside(NO_SPARK, store)
+    again, state = index_beside(NO_SPARK, store)
+    assert again is index
+    assert index.path is not None
+    shutil.rmtree(index.path)
+    fresh, state = index_beside(NO_SPARK, store)
+    assert fresh is not index
+    assert pairs(state, fresh) == expected(store)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -582,12 +583,23 @@ def test_a_missing_version_file_is_a_version_that_is_not_there(store: Subscripti
     version_file(store, 1).unlink()
     for version in (1, 2):
         with pytest.raises(UnknownVersionError):
-            store.snapshot(version)
+            Subscriptions(store.path).snapshot(version)  # this one may know what it was told before
     assert held(store) == {1: 1, 2: 2}
     for version in (0, 2, 3):
         version_file(store, version).unlink()
     with pytest.raises(IndexFormatError, match="holds no subscriptions"):
         Subscriptions(store.path)
+
+
+def test_a_folder_that_is_begun_anew_is_told_from_its_own_versions(store: Subscriptions) -> None:
+    store.append(rows(1))
+    store.append(rows(2))
+    assert held(store) == {1: 1, 2: 2}
+    shutil.rmtree(store.path)
+    anew = Subscriptions.create(store.path)
+    anew.append(rows(3))
+    anew.append(rows(4))
+    assert held(store) == {3: 3, 4: 4}
 
 
 def test_drafts_of_writers_that_died_are_not_taken_for_versions(store: Subscriptions) -> None:

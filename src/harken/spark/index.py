@@ -19,6 +19,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
@@ -92,6 +93,8 @@ class Index:
         self._log = VersionLog(folder.child("versions"))
         self._seen: set[str] = set()
         """Parts that were there, and whole, when this object looked."""
+        self._subscriptions: Subscriptions | None = None
+        """What it was built from, once it was asked for."""
 
     def __repr__(self) -> str:
         state = self.state()
@@ -107,6 +110,10 @@ class Index:
         number = self._log.latest() if version is None else version
         return IndexState.from_json(self._log.read(number or 0), str(self.folder))
 
+    def exists(self) -> bool:
+        """Whether it is still there."""
+        return self._log.latest() is not None
+
     @property
     def subscriptions(self) -> Subscriptions:
         """What the index was built from."""
@@ -116,7 +123,10 @@ class Index:
         options = self._options
         if options is None and _scheme(state.subscriptions) == _scheme(self.folder.address):
             options = self.folder.options  # what leads to the index leads to what lies beside it
-        return Subscriptions(folder_at(state.subscriptions, options))
+        folder = folder_at(state.subscriptions, options)
+        if self._subscriptions is None or self._subscriptions.folder != folder:
+            self._subscriptions = Subscriptions(folder)
+        return self._subscriptions
 
     def refresh(
         self, spark: SparkSession | None, *, version: int | None = None, verify: bool = False
@@ -129,8 +139,11 @@ class Index:
         If parts are missing or have other sizes than they had, everything is built anew. This object looks once at
         each part; with `verify`, it reads all of them.
         """
-        subscriptions = self.subscriptions
+        latest = self.state()
+        subscriptions = self._source(latest)
         wanted = subscriptions.version if version is None else version
+        if latest.layers and latest.covers == wanted and self._is_sound(latest, verify):
+            return latest
         while True:
             state = self._answering(wanted)
             if not self._is_sound(state, verify):
@@ -356,18 +369,24 @@ def build_index(
     return _started(spark, folder, first, snapshot, statistics, subscriptions.folder.options)
 
 
+_BESIDE: WeakKeyDictionary[Subscriptions, Index] = WeakKeyDictionary()
+"""Indexes that are open: they know what they have looked at, and where the latest version is to be looked for."""
+
+
 def index_beside(
     spark: SparkSession | None, subscriptions: Subscriptions, version: int | None = None
 ) -> tuple[Index, IndexState]:
     """The index beside subscriptions, built if there is none, and its state for a version or the latest.
 
-    Processes that build it at once agree on what the first has built.
+    Processes that build it at once agree on what the first has built. The index is opened once for each object.
     """
-    folder = subscriptions.folder.child("index")
-    if VersionLog(folder.child("versions")).latest() is None:
-        with suppress(ConcurrentChangeError):
-            build_index(spark, subscriptions)
-    index = Index(folder, storage_options=subscriptions.folder.options)
+    index = _BESIDE.get(subscriptions)
+    if index is None or not index.exists():
+        folder = subscriptions.folder.child("index")
+        if VersionLog(folder.child("versions")).latest() is None:
+            with suppress(ConcurrentChangeError):
+                build_index(spark, subscriptions)
+        index = _BESIDE[subscriptions] = Index(folder, storage_options=subscriptions.folder.options)
     return index, index.refresh(spark, version=version)
 
 
