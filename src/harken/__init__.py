@@ -4,18 +4,41 @@ People register standing subscriptions (boolean conditions over attributes); eve
 subscriptions each event satisfies. Importing this package loads no kernel, no Spark and no driver.
 """
 
-from harken.engine import BatchMatches, Engine, LoadReport
-from harken.errors import HarkenError
-from harken.explanation import Explanation
-from harken.language import parse, to_text
-from harken.matching.registry import algorithms
-from harken.model.builder import attr
-from harken.model.limits import Limits
-from harken.model.schema import Schema
-from harken.model.subscriptions import Subscription
-from harken.model.values import Box, Point
-from harken.symmetric.auction import Auction
-from harken.symmetric.engine import SymmetricEngine
+from typing import TYPE_CHECKING
+
+from harken.deferring import deferred
+
+if TYPE_CHECKING:
+    from harken.engine import BatchMatches, Engine, LoadReport
+    from harken.errors import HarkenError
+    from harken.explanation import Explanation
+    from harken.language import parse, to_text
+    from harken.matching.registry import algorithms
+    from harken.model.builder import attr
+    from harken.model.limits import Limits
+    from harken.model.schema import Schema
+    from harken.model.subscriptions import Subscription
+    from harken.model.values import Box, Point
+    from harken.symmetric.auction import Auction
+    from harken.symmetric.engine import SymmetricEngine
+else:
+    __getattr__ = deferred(
+        __name__,
+        {
+            "engine": ("BatchMatches", "Engine", "LoadReport"),
+            "errors": ("HarkenError",),
+            "explanation": ("Explanation",),
+            "language": ("parse", "to_text"),
+            "matching.registry": ("algorithms",),
+            "model.builder": ("attr",),
+            "model.limits": ("Limits",),
+            "model.schema": ("Schema",),
+            "model.subscriptions": ("Subscription",),
+            "model.values": ("Box", "Point"),
+            "symmetric.auction": ("Auction",),
+            "symmetric.engine": ("SymmetricEngine",),
+        },
+    )
 
 __all__ = [
     "Auction",

@@ -13,11 +13,15 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from harken.spark.subscriptions import Subscriptions
+# Spark asks for the latest version in processes of their own: what is not needed for that is not imported.
+from harken.spark.storage import folder_at
+from harken.spark.versions import VersionLog
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
+
+    from harken.spark.subscriptions import Subscriptions
 
 MARK = "_harken_version"
 """The column that is set in rows which tell of a version and are no events."""
@@ -41,15 +45,15 @@ class VersionSource(DataSource):
 
     def streamReader(self, schema: StructType) -> VersionReader:  # noqa: N802  # Spark's name
         """The reader of a stream."""
-        stored = json.loads(self.options[_SECRET])
-        return VersionReader(Subscriptions(self.options["path"], storage_options=stored))
+        folder = folder_at(self.options["path"], json.loads(self.options[_SECRET]))
+        return VersionReader(VersionLog(folder.child("versions")))
 
 
 class VersionReader(DataSourceStreamReader):
     """Offsets are versions."""
 
-    def __init__(self, subscriptions: Subscriptions) -> None:
-        self._subscriptions = subscriptions
+    def __init__(self, versions: VersionLog) -> None:
+        self._versions = versions
         self._last: int | None = None
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802  # Spark's name
@@ -58,11 +62,14 @@ class VersionReader(DataSourceStreamReader):
 
     def latestOffset(self, *_: object) -> dict[str, int]:  # noqa: N802  # Spark's name
         """The latest version, whatever the start and limit that newer versions of Spark tell."""
-        return {"version": self._subscriptions.version if self._last is None else self._last}
+        return {"version": self._latest() if self._last is None else self._last}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  # Spark's name
         """Tell of no version that comes later, so that a query for what there is comes to an end."""
-        self._last = self._subscriptions.version
+        self._last = self._latest()
+
+    def _latest(self) -> int:
+        return self._versions.latest() or 0
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         """One, if there is anything to tell."""
