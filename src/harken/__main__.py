@@ -1,5 +1,17 @@
-"""`python -m harken` is the command line."""
+"""The command line: `harken`, or `python -m harken`."""
 
-from harken.cli.main import main
+import sys
 
-main()
+
+def main() -> None:
+    """Run a verb. An interrupt is no error, not even while modules are being imported."""
+    try:
+        from harken.cli.main import main as run
+
+        run()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

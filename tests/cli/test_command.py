@@ -101,6 +101,24 @@ def test_a_reader_that_goes_away_is_no_trouble(subscriptions: Path, tmp_path: Pa
     assert (done.returncode, done.stdout.count("\n"), done.stderr) == (141, 1, "")
 
 
+@pytest.mark.parametrize("module", ["typer", "harken.cli.main", "harken.cli.terminal"])
+def test_an_interrupt_while_modules_are_imported_is_no_error(module: str) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-X", "importtime", "-m", "harken", "match", "-s", "-", "-e", "-"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    for line in process.stderr:  # Python tells of each module when it is there
+        if line.rsplit("|")[-1].strip() == module:
+            process.send_signal(signal.SIGINT)
+            break
+    said = process.stderr.read()
+    process.communicate()
+    assert (process.returncode, "Traceback" in said) == (130, False)
+
+
 def test_an_interrupted_run_ends_with_130_and_leaves_no_output(subscriptions: Path, tmp_path: Path) -> None:
     output = tmp_path / "out" / "matches.jsonl"
     output.parent.mkdir()
