@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 
@@ -382,3 +383,32 @@ def test_the_reference_counts_what_was_asked_of_it():
         "checks_per_event": 1,
         "foreign": {},
     }
+
+
+class Broken(Mapping):
+    """A mapping whose own code fails."""
+
+    def __init__(self, deep: bool) -> None:
+        self._deep = deep
+
+    def __getitem__(self, name):
+        return Broken(False)
+
+    def __iter__(self):
+        if not self._deep:
+            raise LookupError("the row is gone")
+        return iter(["a"])
+
+    def __len__(self):
+        return 1
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_an_event_whose_own_code_fails_is_an_event_at_fault_and_stops_no_other(deep: bool) -> None:
+    engine = Engine()
+    engine.subscribe("one", "n = 1")
+    with pytest.raises(EventError, match="the event cannot be read: Broken raises LookupError: the row is gone"):
+        engine.match(Broken(deep))
+    found = engine.match_batch([{"n": 1}, Broken(deep), {"n": 1}], on_error="collect")
+    assert found.matches.column("event").to_pylist() == [0, 2]
+    assert len(found.rejects) == 1

@@ -46,10 +46,21 @@ def is_flat(event: Event) -> bool:
 def flatten(event: Event) -> tuple[FlatEvent, dict[str, Foreign]]:
     """The event's values under dotted names; and once more those among them that are foreign.
 
-    A name that occurs twice (`{"a.b": 1, "a": {"b": 2}}`), or that is no string, is an error.
+    A name that occurs twice (`{"a.b": 1, "a": {"b": 2}}`), or that is no string, is an error, and so is a mapping
+    whose own methods fail.
     """
     if not isinstance(event, Mapping):
         raise EventError(f"an event is a mapping of names to values, found {type(event).__name__}")
+    try:
+        return _flattened(event)
+    except EventError:
+        raise
+    except Exception as error:
+        said = f"the event cannot be read: {type(event).__name__} raises {type(error).__name__}: {error}"
+        raise EventError(said) from error
+
+
+def _flattened(event: Event) -> tuple[FlatEvent, dict[str, Foreign]]:
     flat: FlatEvent = {}
     foreign: dict[str, Foreign] = {}
     for name, value in _pairs(event, "", 1):
