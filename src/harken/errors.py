@@ -217,12 +217,15 @@ class Rejected(Protocol):
 class BulkLoadError(SubscriptionError):
     """A bulk load of which nothing was taken, because some rows could not be; `rejects` has them all."""
 
-    def __init__(self, rejects: Sequence[Rejected]) -> None:
+    def __init__(
+        self,
+        rejects: Sequence[Rejected],
+        said: str | None = None,
+        suggestion: str = 'pass on_error="collect" to load the others',
+    ) -> None:
         first = rejects[0]
-        super().__init__(
-            f"nothing was loaded: {len(rejects):,} rejected, the first is row {first.row}: {first.reason}",
-            suggestion='pass on_error="collect" to load the others',
-        )
+        before = said or f"{len(rejects):,} rejected, the first is row {first.row}:"
+        super().__init__(f"nothing was loaded: {before} {first.reason}", suggestion=suggestion)
         self.rejects = tuple(rejects)
 
 

@@ -47,6 +47,9 @@ _CODEC = pa.Codec("zstd", compression_level=1)
 _MOST_IDLE = 4
 """Blocks of texts that are nobody's, over and above those that are somebody's, before all are packed anew."""
 
+_MOST_GONE = 64
+"""Blocks that are gone, over and above as many as are not, before all are packed anew and numbered from 1."""
+
 Packed: TypeAlias = bytes | npt.NDArray[np.uint8]
 
 
@@ -101,6 +104,8 @@ class Written:
         self._tallies: list[_Tally] = []
         self._total = _Tally()
         """Of all blocks together."""
+        self._gone = 0
+        """Blocks of texts none of which is anybody's any more."""
         self._open: list[str] = []
         """The texts of the last block, which is not packed yet."""
         self._latest: tuple[_Block, list[str]] | None = None
@@ -181,6 +186,7 @@ class Written:
             self._open = []
         else:  # its number stays until all is packed anew
             self._blocks[block], self._latest = _GONE, None
+            self._gone += 1
 
     def _count(self, block: int, live: int = 0, count: int = 0, size: float = 0, idle: float = 0) -> None:
         """Take note of what has changed in a block."""
@@ -192,9 +198,13 @@ class Written:
 
     def _is_wasteful(self) -> bool:
         """Whether what is nobody's is the larger part, by far."""
-        total = self._total
+        total, blocks = self._total, len(self._blocks)
         by_count = total.count - total.live > total.live + _MOST_IDLE * BLOCK
-        return by_count or total.idle > total.size - total.idle + _MOST_IDLE * MOST_CHARACTERS
+        return (
+            by_count
+            or 2 * self._gone > blocks + _MOST_GONE
+            or total.idle > total.size - total.idle + _MOST_IDLE * MOST_CHARACTERS
+        )
 
     def state(self) -> State:
         """The texts as they are packed."""
@@ -233,6 +243,7 @@ class Written:
         for live, count, size in by_block:
             self._tallies.append(_Tally())
             self._count(-1, live, count, size, size * (1 - live / max(count, 1)))
+            self._gone += not live
         self._numbers = GrowingArray.of(numbers)
         self._begin()
 

@@ -267,3 +267,17 @@ def test_made_up_texts_do_not_get_into_a_table_of_texts(tmp_path):
     again = Engine.load(tmp_path / "again")
     assert again.algorithm == "reference"
     assert sorted(again.match({"x": 5})) == list(range(5))
+
+
+def test_texts_that_come_and_go_in_turn_take_no_more_numbers_than_they_need():
+    written = Written()
+    for start in range(0, 400 * BLOCK, BLOCK):
+        slots = np.arange(start % (2 * BLOCK), start % (2 * BLOCK) + BLOCK)
+        written.admit(slots, [f"n = {start + each}" for each in range(BLOCK)])
+        if start:
+            gone = np.arange((start - BLOCK) % (2 * BLOCK), (start - BLOCK) % (2 * BLOCK) + BLOCK)
+            written.forget(gone)
+    assert len(written) == BLOCK
+    assert len(written._blocks) < 200
+    assert int(written._numbers.values.max()) < 200 * BLOCK
+    assert written.text(int(slots[5])) == f"n = {start + 5}"

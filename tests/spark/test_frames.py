@@ -13,7 +13,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from harken.errors import ArgumentError, ArgumentTypeError, DuplicateSubscriptionError, StorageError
+from harken.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    BulkLoadError,
+    DuplicateSubscriptionError,
+    StorageError,
+)
 from harken.spark import Subscriptions, frames, match, opened, plan
 from harken.spark.frames import InPlan, _handed_over, index_of_frame
 from harken.spark.storage import folder_at
@@ -108,6 +114,13 @@ def test_a_frame_may_be_empty_or_have_an_id_twice(spark):
         match(events, twice)
 
 
+def test_a_bad_row_is_told_by_its_id(spark):
+    rows = [(f"s{number}", "n = 1") for number in range(7)]
+    subscriptions = spark.createDataFrame([*rows, ("bad", "n <")], "id string, expression string")
+    with pytest.raises(BulkLoadError, match=r"the first is 'bad': .*compile_subscriptions tells them all"):
+        match(spark.range(1), subscriptions)
+
+
 def test_an_index_that_could_not_be_made_is_made_when_it_can(spark, monkeypatch):
     subscriptions = texts(spark, low="id < 2")
     with monkeypatch.context() as patch:
@@ -133,16 +146,22 @@ def test_a_folder_may_be_named_that_all_machines_reach(spark, empty, monkeypatch
 
 def test_a_process_leaves_no_file_behind(tmp_path):
     program = f"""
+from harken.errors import ArgumentError
 from harken.spark import local_session, match
 spark = local_session("local[2]")
 texts = spark.sql("select 1 id, 'n < 3' expression")
 events = spark.range(9).selectExpr("id as n")
 print(match(events, texts).count(), match(events, texts, folder={str(tmp_path / "shared")!r}).count())
+spark.stop()
+try:
+    match(local_session("local[2]").range(1), texts)
+except ArgumentError as error:
+    print(error)
 """
     (tmp_path / "temporary").mkdir()
     environment = {"TMPDIR": str(tmp_path / "temporary"), **_environment()}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
-    assert done.stdout.split() == ["3", "3"], done.stderr
+    assert done.stdout == "3 3\nthe subscriptions are of a session that has ended\n", done.stderr
     assert list((tmp_path / "shared").iterdir()) == []
     deadline = time.monotonic() + 30  # Java removes what it had after Python has ended
     while _left(tmp_path / "temporary") and time.monotonic() < deadline:

@@ -551,8 +551,13 @@ def test_refresh_reads_everything_if_asked_to(here: list[Blueprint], store: Subs
     store.upsert(texts(1, salt=1))
     state = index.refresh(NO_SPARK)
     assert index.refresh(NO_SPARK, verify=True) == state
-    for path in (index.path / "parts" / state.layers[0].parts[0].folder, index.path / "hidden"):
-        array = max((each for each in path.rglob("*.[na]*")), key=lambda each: each.stat().st_size)
+    for kind in ("parts", "hidden"):
+        # Of what the latest version names: others may lie there, of versions before it.
+        last = index.state().layers[-1]
+        name = last.parts[0].folder if kind == "parts" else last.hides.file
+        place = index.path / kind / name
+        files = [place] if place.is_file() else place.rglob("*.npy")
+        array = max(files, key=lambda each: each.stat().st_size)
         content = bytearray(array.read_bytes())
         content[len(content) // 2] ^= 1
         array.write_bytes(bytes(content))
@@ -721,3 +726,35 @@ def test_an_index_beside_is_opened_once_and_found_again_if_it_was_removed(
     fresh, state = index_beside(NO_SPARK, store)
     assert fresh is not index
     assert pairs(state, fresh) == expected(store)
+
+
+def test_a_folder_that_is_copied_or_moved_answers_for_itself(here: list[Blueprint], store: Subscriptions) -> None:
+    store.append(texts(*range(6)))
+    index_beside(NO_SPARK, store)
+    assert store.path is not None
+    other = Subscriptions(shutil.copytree(store.path, store.path.with_name("copied")))
+    other.append(texts(30))
+    store.append(texts(31))
+    for each in (store, other):
+        index, state = index_beside(NO_SPARK, each)
+        assert pairs(state, index) == expected(each)
+    assert other.path is not None
+    moved = Subscriptions(shutil.move(other.path, other.path.with_name("moved")))
+    moved.append(texts(32))
+    index, state = index_beside(NO_SPARK, moved)
+    assert pairs(state, index) == expected(moved)
+    again = Index(moved.folder.child("index"))
+    assert again.subscriptions.folder == moved.folder
+
+
+def test_a_folder_that_was_begun_anew_gets_an_index_of_its_own(
+    here: list[Blueprint], store: Subscriptions, tmp_path: Path
+) -> None:
+    store.append(texts(*range(6)))
+    elsewhere = build_index(NO_SPARK, store, tmp_path / "elsewhere")
+    assert store.path is not None
+    shutil.rmtree(store.path)
+    anew = Subscriptions.create(store.path)
+    anew.append(texts(*range(20, 23)))
+    for index in (elsewhere, Index(tmp_path / "elsewhere")):
+        assert pairs(index.refresh(NO_SPARK), index) == expected(anew)

@@ -144,3 +144,20 @@ def test_entries_that_nobody_can_ask_for_go_one_by_one(ledger: Ledger, monkeypat
         ledger.decide(batch, batch)
     monkeypatch.undo()
     assert [entry.batch for entry in ledger.entries()] == list(range(50, room.KEPT + 50))
+
+
+@pytest.mark.parametrize("amend", ["skip", "repin"])
+def test_a_batch_that_is_decided_on_by_hand_leaves_the_clock_of_events_where_it_was(
+    ledger: Ledger, amend: str
+) -> None:
+    early, later = datetime(2020, 1, 1, tzinfo=UTC), datetime(2020, 1, 1, 1, tzinfo=UTC)
+    ledger.decide(0, 1, early)
+    entry = ledger.skip(1, "broken") if amend == "skip" else ledger.repin(1, 1)
+    assert entry.clock == early
+    assert ledger.decide(2, 1, later).clock == later
+
+
+def test_the_first_batch_may_be_passed_over_before_any_event_was_seen(ledger: Ledger) -> None:
+    early = datetime(1999, 1, 1, tzinfo=UTC)
+    ledger.skip(0, "broken")
+    assert ledger.decide(1, 1, early).clock == early

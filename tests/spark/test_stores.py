@@ -317,6 +317,7 @@ def test_the_command_reads_from_stores_and_writes_to_them(addressed: tuple[Folde
     folder.create("events/1.json", EVENTS)
     arguments = [
         *("-s", f"{folder.address}/subscriptions.{kind}", "-e", f"{folder.address}/events"),
+        *("--events-format", "json"),
         *("-o", f"{folder.address}/matches", "--master", "local-cluster[1,1,1024]", *told),
     ]
     refused = piped(*arguments)
@@ -339,6 +340,7 @@ def test_the_command_follows_a_folder_of_a_store(addressed: tuple[Folder, list[s
     folder.create("events/2.json", b'{"id": 8, "n": 0}\n{"id": 9, "n": "many"}\n')
     arguments = [
         *("-s", f"{folder.address}/subscriptions", "-e", f"{folder.address}/events", "--stream", "--once"),
+        *("--events-format", "json"),
         *("-o", f"{folder.address}/matches", "--master", "local[2]", "--on-error", "collect", *told),
         *("--rejects", f"{folder.address}/rejects"),
     ]

@@ -36,6 +36,8 @@ from harken.model.limits import Limits
 from harken.model.schema import Schema
 from harken.normal.compiled import conform
 from harken.spark import Change, Subscriptions, compile_subscriptions, compiling, merging
+from harken.spark import subscriptions as module
+from harken.spark.readers import Reader, Readers
 from harken.spark.segments import Segment
 from harken.spark.snapshots import Snapshot
 from harken.spark.storage import Folder
@@ -600,6 +602,9 @@ def test_a_folder_that_is_begun_anew_is_told_from_its_own_versions(store: Subscr
     anew.append(rows(3))
     anew.append(rows(4))
     assert held(store) == {3: 3, 4: 4}
+    assert store.append(rows(1)).version == 3
+    with pytest.raises(DuplicateSubscriptionError):
+        store.append(rows(4))
 
 
 def test_drafts_of_writers_that_died_are_not_taken_for_versions(store: Subscriptions) -> None:
@@ -882,3 +887,51 @@ def test_many_rows_are_compiled_in_portions(store: Subscriptions, monkeypatch: p
     named = {row["id"]: row["clauses"][0][0]["attribute"] for row in table.to_pylist()}
     assert named == {n: f"x{n}" for n in range(7)}
     assert set(store.snapshot().profile.attributes) == {f"x{n}" for n in range(7)}
+
+
+# ---------------------------------------------------------------- tidying
+
+
+def test_a_change_is_made_though_nothing_can_be_cleared_away(
+    store: Subscriptions, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module, "merge", full)
+    for id in range(20):
+        store.append(rows(id))
+    assert held(store) == {id: id for id in range(20)}
+    assert "was changed, but what is old there could not be cleared away" in caplog.text
+
+
+def reader(query: str, version: int, before: int) -> Reader:
+    return Reader.now(query, "checkpoint", version, before, follows=False)
+
+
+def test_a_version_is_kept_for_a_stream_though_that_before_it_is_gone(store: Subscriptions) -> None:
+    readers = Readers(store.folder.child("readers"))
+    for _ in range(80):
+        store.upsert(rows(1))
+    store.vacuum(keep=10, grace=timedelta())
+    readers.note(reader("stream", store.version, 3))
+    pinned = store.version
+    for _ in range(80):
+        store.upsert(rows(1))
+    store.vacuum(keep=10, grace=timedelta())
+    assert held(store, pinned) == {1: 1}
+
+
+def test_a_stream_that_is_at_a_version_in_a_gap_holds_nobody_up(store: Subscriptions) -> None:
+    readers = Readers(store.folder.child("readers"))
+    for _ in range(4):
+        store.upsert(rows(1))
+    readers.note(reader("old", store.version, store.version))
+    for _ in range(120):
+        store.upsert(rows(1))
+    store.vacuum(keep=10, grace=timedelta())
+    readers.note(reader("gap", store.version, 60))
+    for _ in range(80):
+        store.upsert(rows(1))
+    store.vacuum(keep=10, grace=timedelta())
+    assert held(store) == {1: 1}

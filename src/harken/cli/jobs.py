@@ -112,6 +112,8 @@ def _match(job: Job, events: DataFrame, index: Index) -> tuple[Plan, Outcome]:
     good = sound(observed) if job.collect else observed
     on_error: OnError = "collect" if job.collect else "raise"
     planned = plan(good, index, event_id=job.event_id, keep=job.keep, how=job.how, at=job.at, on_error=on_error)
+    # Before anything is written: a run that fails leaves no output.
+    faults = 0 if planned.rejects is None or planned.state.schema is None else planned.rejects.count()
     matches = planned.frame.observe(found, match_count(job))
     if job.database:
         # It knows a batch by its number, and would take a second run of number 0 for a repetition.
@@ -119,7 +121,6 @@ def _match(job: Job, events: DataFrame, index: Index) -> tuple[Plan, Outcome]:
     else:
         write_table(matches, job.output, job.format)
     counts = seen.get
-    faults = 0 if planned.rejects is None or planned.state.schema is None else planned.rejects.count()
     plan_line = "; ".join(line.strip() for line in str(planned).splitlines())
     outcome = Outcome(counts["events"], found.get["matches"], bad=counts.get("bad", 0), plan=plan_line)
     outcome.faults = faults

@@ -23,7 +23,7 @@ from weakref import WeakKeyDictionary
 import pyarrow as pa
 
 from harken.engine import Engine
-from harken.errors import BulkLoadError, StorageError
+from harken.errors import ArgumentError, BulkLoadError, StorageError
 from harken.normal.compiled import compiled_schema
 from harken.spark.building import saved
 from harken.spark.compiling import Rules, compile_source, portions, subscription_columns
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 Address: TypeAlias = str | os.PathLike[str] | Folder
 
-MOST_IN_PLAN = 96 << 20
-"""Bytes of an index that a plan of Spark Connect, which takes 128 MB, may have in it."""
+MOST_IN_PLAN = 48 << 20
+"""Bytes of an index that a plan of Spark Connect may have in it: it takes 128 MB, and may name the index twice."""
 
 
 class Located(NamedTuple):
@@ -71,6 +71,9 @@ def index_of_frame(subscriptions: DataFrame, folder: Address | None = None) -> L
 
     BulkLoadError if there are rows that are no subscriptions, DuplicateSubscriptionError if an id comes twice.
     """
+    context = getattr(subscriptions.sparkSession, "_sc", None)
+    if context is not None and context._jsc is None:
+        raise ArgumentError("the subscriptions are of a session that has ended", argument="subscriptions")
     place = None if folder is None else folder_at(folder)
     with _FRAMES_LOCK:
         known = _FRAMES.setdefault(subscriptions, _Indexed())
@@ -124,18 +127,21 @@ def _handed_over(spark: SparkSession, place: Folder) -> Luggage:
 _SENT: dict[str, Any] = {}
 """The files of broadcasts, which PySpark keeps as long as the session, and Java's weak references to these."""
 
+_SENT_LOCK = threading.Lock()
+
 
 def _broadcast(context: SparkContext, files: Mapping[str, bytes]) -> Luggage:
     """Files as a broadcast variable. Those that no frame and no answer has any more are removed at last."""
-    for path, reference in list(_SENT.items()):
-        with suppress(Exception):  # of a session that has ended, and has taken its files along
-            if reference.get() is not None:
-                continue
-        Path(path).unlink(missing_ok=True)
-        del _SENT[path]
     made: Any = context.broadcast(files)
     jvm: Any = context._jvm
-    _SENT[made._path] = jvm.java.lang.ref.WeakReference(made._jbroadcast)
+    with _SENT_LOCK:
+        for path, reference in list(_SENT.items()):
+            with suppress(Exception):  # of a session that has ended, and has taken its files along
+                if reference.get() is not None:
+                    continue
+            Path(path).unlink(missing_ok=True)
+            del _SENT[path]
+        _SENT[made._path] = jvm.java.lang.ref.WeakReference(made._jbroadcast)
     luggage: Luggage = made
     return luggage
 
@@ -154,7 +160,8 @@ def _compiled(subscriptions: DataFrame) -> pa.Table:
     outcomes = chosen.mapInArrow(partial(_compile, Rules()), "compiled binary, rejects binary").toArrow()
     rejects = [row for each in outcomes.column("rejects") for row in _table(each).to_pylist()]
     if rejects:
-        raise BulkLoadError([FileReject(row, reject["reason"]) for row, reject in enumerate(rejects)])
+        told = [FileReject(row, f"{each['id']!r}: {each['reason']}") for row, each in enumerate(rejects)]
+        raise BulkLoadError(told, f"{len(told):,} rejected, the first is", "compile_subscriptions tells them all")
     whole = chosen.schema["id"].dataType.simpleString() != "string"
     empty = compiled_schema(pa.int64() if whole else pa.string()).empty_table()
     table = pa.concat_tables([empty, *map(_table, outcomes.column("compiled"))])

@@ -58,6 +58,9 @@ KEEP = 5
 TIDY_EVERY = 64
 """Versions after which those are forgotten that nobody can need any more."""
 
+BESIDE = ".."
+"""Instead of the address of subscriptions: the index lies in their folder, wherever that is moved or copied to."""
+
 EPOCH = datetime.min.replace(tzinfo=UTC)
 
 KINDS = ("parts", "hidden")
@@ -120,10 +123,14 @@ class Index:
         return self._source(self.state())
 
     def _source(self, state: IndexState) -> Subscriptions:
+        if state.subscriptions == BESIDE:
+            return self._opened(self.folder.above[0])
         options = self._options
         if options is None and _scheme(state.subscriptions) == _scheme(self.folder.address):
             options = self.folder.options  # what leads to the index leads to what lies beside it
-        folder = folder_at(state.subscriptions, options)
+        return self._opened(folder_at(state.subscriptions, options))
+
+    def _opened(self, folder: Folder) -> Subscriptions:
         if self._subscriptions is None or self._subscriptions.folder != folder:
             self._subscriptions = Subscriptions(folder)
         return self._subscriptions
@@ -141,17 +148,19 @@ class Index:
         """
         latest = self.state()
         subscriptions = self._source(latest)
-        wanted = subscriptions.version if version is None else version
-        if latest.layers and latest.covers == wanted and self._is_sound(latest, verify):
+        snapshot = subscriptions.snapshot(version)
+        wanted = snapshot.version
+        current = latest.layers and latest.covers == wanted and latest.origin == snapshot.origin
+        if current and self._is_sound(latest, verify):
             return latest
         while True:
-            state = self._answering(wanted)
+            state = self._answering(snapshot)
             if not self._is_sound(state, verify):
                 state = replace(state, layers=())
             elif state.layers and state.covers == wanted:
                 return state
             try:
-                return self._extend(spark, state, subscriptions.snapshot(wanted))
+                return self._extend(spark, state, snapshot)
             except ConcurrentChangeError:
                 continue
 
@@ -227,12 +236,12 @@ class Index:
         self._seen = names
         return True
 
-    def _answering(self, wanted: int) -> IndexState:
+    def _answering(self, wanted: Snapshot) -> IndexState:
         """The latest version of the index that answers for no later subscriptions than wanted, if need be none."""
         entries = self._log.entries()
         safe = first_kept(entries, KEEP, GRACE / 2)
         for state in self._states(number for number, _ in reversed(entries)):
-            if state.covers <= wanted:
+            if state.covers <= wanted.version and state.origin == wanted.origin:
                 # One that is to be forgotten soon may lose its parts while somebody builds upon it.
                 return state if state.version >= safe else replace(state, layers=())
         return replace(self.state(), layers=())
@@ -312,6 +321,7 @@ class Index:
             layers=layers,
             profile=snapshot.profile,
             integer_ids=bool(snapshot.integer_ids),
+            origin=snapshot.origin,
         )
         try:
             self._log.append(after.version, after.to_json())
@@ -357,7 +367,7 @@ def build_index(
     declared = None if rules.schema is None else {name: kind.value for name, kind in rules.schema.items()}
     first = IndexState(
         -1,
-        str(subscriptions.folder),
+        BESIDE if folder == subscriptions.folder.child("index") else str(subscriptions.folder),
         bool(snapshot.integer_ids),
         declared,
         snapshot.profile,

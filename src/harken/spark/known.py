@@ -28,6 +28,7 @@ class KnownIds:
         self._folder = folder
         self._ids = Identities()
         self._version: int | None = None
+        self._origin = ""
         self._alone = Lock()
 
     def in_use(self, ids: pa.Array, snapshot: Snapshot, since: Since) -> pa.Array:
@@ -42,9 +43,10 @@ class KnownIds:
 
     def _at(self, snapshot: Snapshot, since: Since) -> Identities:
         """The ids of a version, told from what changed since those that were asked for before, if possible."""
-        changed = None if self._version is None else since(snapshot, self._version)
+        same = self._version is not None and self._origin == snapshot.origin
+        changed = since(snapshot, self._version or 0) if same else None
         if changed is None or snapshot.version < (self._version or 0):
-            self._ids, self._version = Identities(), None
+            self._ids, self._version, self._origin = Identities(), None, snapshot.origin
             for table in live_tables(self._folder, snapshot.segments, ["id"]):
                 self._ids.admit(table.column("id").combine_chunks())
         else:

@@ -78,6 +78,8 @@ class IndexState:
     layers: tuple[Layer, ...]
     algorithm: str
     options: Mapping[str, object]
+    origin: str = ""
+    """Of the subscriptions: what tells their folder from another that was begun at the same place."""
 
     @property
     def covers(self) -> int:
@@ -102,6 +104,7 @@ class IndexState:
             "layers": [layer.to_json() for layer in self.layers],
             "algorithm": self.algorithm,
             "options": dict(self.options),
+            "origin": self.origin,
         }
 
     @classmethod
@@ -120,6 +123,7 @@ class IndexState:
                 tuple(Layer.from_json(each) for each in document["layers"]),
                 document["algorithm"],
                 document["options"],
+                document.get("origin", ""),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise IndexFormatError(f"a version of {where} is damaged: {error!r}") from error

@@ -15,6 +15,8 @@ from harken.errors import ConcurrentChangeError
 from harken.spark.storage import Folder
 from harken.spark.versions import Document, VersionLog
 
+EARLIEST = datetime.min.replace(tzinfo=UTC)
+
 KEPT = 100
 """Batches whose entries are kept, as Spark keeps its own: it repeats none that is older."""
 
@@ -83,16 +85,20 @@ class Ledger:
 
     def skip(self, batch: int, reason: str) -> Entry:
         """Have a batch passed over; the one after it meets what has changed since the one before it."""
-        known = self.entry(batch)
-        if known is None:
-            previous = self.entry(batch - 1)
-            known = self.decide(batch, 0 if previous is None else previous.version)
+        known = self.entry(batch) or self._decided_early(batch)
         return self._amended(replace(known, version=known.before, skipped=reason))
 
     def repin(self, batch: int, version: int) -> Entry:
         """Have a batch matched with another version than was decided."""
-        known = self.entry(batch) or self.decide(batch, version)
+        known = self.entry(batch) or self._decided_early(batch)
         return self._amended(replace(known, version=version, skipped=None))
+
+    def _decided_early(self, batch: int) -> Entry:
+        """What a batch depends on that has not begun: no later event has been seen than by the one before it."""
+        previous = self.entry(batch - 1)
+        if previous is None:
+            return self.decide(batch, 0, EARLIEST)
+        return self.decide(batch, previous.version, previous.clock)
 
     def _amended(self, entry: Entry) -> Entry:
         self._log.amend(entry.batch, entry.to_json())

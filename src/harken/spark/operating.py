@@ -90,8 +90,8 @@ def skip_batch(
     place = Checkpoint(checkpoint, storage_options)
     batch = _pending(place)
     record = {"batch": batch, "reason": reason, "at": datetime.now(UTC).isoformat(timespec="seconds")}
-    place.folder.child(_SKIPPED).replace(f"{batch:020d}.json", json.dumps(record).encode())
     place.ledger.skip(batch, reason)
+    place.folder.child(_SKIPPED).replace(_record(batch), json.dumps(record).encode())
     return batch
 
 
@@ -123,7 +123,13 @@ def repin_batch(
         raise StreamError(
             f"batch {batch - 1} was matched with version {before.version}, which is later than {chosen}"
         )
-    return place.ledger.repin(batch, chosen)
+    entry = place.ledger.repin(batch, chosen)
+    place.folder.child(_SKIPPED).remove([_record(batch)])  # it was to be passed over, and no longer is
+    return entry
+
+
+def _record(batch: int) -> str:
+    return f"{batch:020d}.json"
 
 
 def _pending(place: Checkpoint) -> int:

@@ -94,10 +94,13 @@ class Retention:
         """The old versions that streams may still ask for, and those that tell what these hold."""
         needed: set[int] = set()
         for reader in readers:
-            if old and old[0] <= reader.before <= old[-1]:
+            # One of the two may be gone: somebody has had the batch matched with another version.
+            asked = [each for each in (reader.before, reader.version) if each in old]
+            if asked:
                 last = old[-1] if reader.follows else reader.version
-                first = self._told_from(reader.before)
-                needed |= {each for each in old if first <= each <= last}
+                with suppress(UnknownVersionError):
+                    first = self._told_from(min(asked))
+                    needed |= {each for each in old if first <= each <= last}
         return needed
 
     def _named(self, versions: Iterable[int]) -> set[str]:

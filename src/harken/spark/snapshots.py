@@ -37,6 +37,8 @@ class Snapshot:
     profile: Profile
     rejects: tuple[str, ...] = ()
     """Files of the rows that the latest change did not take."""
+    origin: str = ""
+    """What tells the folder from another that was begun at the same place."""
 
     def with_ids(self, integer_ids: bool | None) -> Snapshot:
         """The same, knowing of which type ids are; SubscriptionError if they are of another."""
@@ -68,6 +70,7 @@ class Snapshot:
             "limits": asdict(self.rules.limits),
             "segments": [segment.to_json() for segment in self.segments],
             "profile": self.profile.to_json(),
+            "origin": self.origin,
         }
 
     @classmethod
@@ -83,6 +86,7 @@ class Snapshot:
                 tuple(Segment(**each) for each in whole["segments"]),
                 Profile.from_json(whole["profile"]),
                 tuple(document["rejects"]),
+                whole.get("origin", ""),
             )
 
 

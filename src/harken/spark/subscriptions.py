@@ -13,7 +13,9 @@ something merges files when they have become many, and removes old versions when
 
 from __future__ import annotations
 
+import logging
 import os
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -57,6 +59,8 @@ from harken.spark.writing import Place, Written, write_frame, write_source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_LOG = logging.getLogger("harken")
 
 ATTEMPTS = 50
 """How often a change is tried again when another writer was first."""
@@ -119,7 +123,7 @@ class Subscriptions:
         processes may do it at once, and a script may be run again.
         """
         declared = schema if schema is None or isinstance(schema, Schema) else Schema(schema)
-        first = Snapshot(0, Rules(declared, limits), None, (), Profile())
+        first = Snapshot(0, Rules(declared, limits), None, (), Profile(), origin=uuid.uuid4().hex)
         folder = folder_at(path, storage_options)
         log = VersionLog(folder.child("versions"))
         # Of one that is old, version 0 may be forgotten.
@@ -332,14 +336,19 @@ class Subscriptions:
         return after
 
     def _tidy(self, latest: Snapshot) -> None:
-        """Merge files if there are many, and forget versions that are old, now and then."""
-        # The change is made whatever becomes of this, and the next one tries it again.
-        with suppress(ConcurrentChangeError):
-            run = overdue(latest.segments)
-            if run:
-                self._merge(latest, "merge", run)
-        if latest.version % FORGET_EVERY == 0:
-            self._retention.forget(grace=self.grace)
+        """Merge files if there are many, and forget versions that are old, now and then.
+
+        The change is made whatever becomes of this, and the next one tries it again.
+        """
+        try:
+            with suppress(ConcurrentChangeError):
+                run = overdue(latest.segments)
+                if run:
+                    self._merge(latest, "merge", run)
+            if latest.version % FORGET_EVERY == 0:
+                self._retention.forget(grace=self.grace)
+        except (HarkenError, OSError) as error:
+            _LOG.warning("%s was changed, but what is old there could not be cleared away: %s", self.folder, error)
 
     def _merge(self, before: Snapshot, operation: str, run: Sequence[Segment] | None = None) -> Change:
         """Write files anew as one, all of them unless said."""

@@ -278,3 +278,39 @@ def test_a_folder_of_somebody_else_is_refused(anew: Path) -> None:
     os.chown(anew, 12345, -1)
     with pytest.raises(StorageError, match="is somebody else's"):
         machine_cache()
+
+
+def test_a_copy_that_is_being_used_is_not_removed_for_others(source: Folder, tmp_path: Path) -> None:
+    source.create("used", b"123")
+    source.create("other", b"4567")
+    kept = Cache(tmp_path / "cache", 4)
+
+    def use(path: Path) -> bytes:
+        assert Cache(kept.folder, 4).file(source, "other", 4, Path.read_bytes) == b"4567"
+        return path.read_bytes()
+
+    assert kept.file(source, "used", 3, use) == b"123"
+    assert kept.file(source, "other", 4, Path.read_bytes) == b"4567"
+
+
+def test_where_copies_are_always_removed_for_others_that_is_said(
+    source: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source.create("used", b"123")
+    kept = Cache(tmp_path / "cache", FOREVER)
+    found = kept._kept
+
+    def fetched_and_gone(*arguments):
+        final = found(*arguments)
+        final.unlink()
+        return final
+
+    monkeypatch.setattr(kept, "_kept", fetched_and_gone)
+    with pytest.raises(StorageError, match="removed for others before they can be used; let them take more room"):
+        kept.file(source, "used", 3, Path.read_bytes)
+
+
+def test_a_file_is_no_folder_and_has_nothing_in_it(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("1")
+    assert folder_at(tmp_path / "file").entries() == []
+    assert folder_at(tmp_path / "file").child("versions").entries() == []

@@ -353,3 +353,10 @@ def test_hdfs_tells_no_stack_of_its_server(hdfs_store: HdfsCluster) -> None:
         folder.create("a:b", b"")
     assert "\tat " not in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_file_has_nothing_in_it_nor_below_it(empty: Folder) -> None:
+    empty.create("file", b"1")
+    for folder in (empty.child("file"), empty.child("file/versions")):
+        assert folder.entries() == []
+        assert folder.files() == []

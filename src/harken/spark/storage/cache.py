@@ -37,6 +37,9 @@ SHARE = 0.5
 LOCKS = 256
 """Files that keep two processes from fetching the same. They are never removed: somebody may wait for one."""
 
+ATTEMPTS = 10
+"""How often a copy is fetched that others have removed before it was used."""
+
 ABANDONED = 24 * 3600.0
 """Seconds after which a copy that is not complete belongs to a process that was killed."""
 
@@ -78,18 +81,30 @@ class Cache:
         if source.path is not None:
             return use(source.path / name)
         try:
-            return use(self._kept(source, name, fetch))
+            return self._use_kept(source, name, fetch, use)
         except (IndexFormatError, FileNotFoundError):
             final = self._place(source, name)
-            with self._alone(final):
+            with self._locked(final):
                 _set_aside(final)
-            return use(self._kept(source, name, fetch))
+            return self._use_kept(source, name, fetch, use)
+
+    def _use_kept(self, source: Folder, name: str, fetch: Callable[[Path], None], use: Callable[[Path], T]) -> T:
+        """Use a copy, which nobody removes meanwhile."""
+        for _ in range(ATTEMPTS):
+            final = self._kept(source, name, fetch)
+            with self._locked(final, fcntl.LOCK_SH):
+                if final.exists():  # and was not removed for others since it was found
+                    return use(final)
+        raise StorageError(
+            f"copies in {self.folder} are removed for others before they can be used",
+            suggestion=f"let them take more room: {BYTES}",
+        )
 
     def _kept(self, source: Folder, name: str, fetch: Callable[[Path], None]) -> Path:
         """The copy of this name, fetched by one process while others who want it wait."""
         final = self._place(source, name)
         if not _touched(final):
-            with self._alone(final):
+            with self._locked(final):
                 if not _touched(final):
                     draft = final.parent / f".{uuid.uuid4().hex}"
                     final.parent.mkdir(parents=True, exist_ok=True)
@@ -105,11 +120,12 @@ class Cache:
         return self.folder / hashlib.sha256(source.address.encode()).hexdigest()[:24] / name
 
     @contextmanager
-    def _alone(self, final: Path) -> Iterator[None]:
+    def _locked(self, final: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
+        """Be alone with a copy or, if it is to be used, among others who use it; BlockingIOError if asked for."""
         locks = self.folder / ".locks"
         locks.mkdir(parents=True, exist_ok=True)
         with open(locks / str(zlib.crc32(os.fsencode(final)) % LOCKS), "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            fcntl.flock(lock, how)
             yield
 
     def _make_room(self, newest: Path) -> None:
@@ -127,8 +143,9 @@ class Cache:
             if room >= 0:
                 return
             if path != newest:
-                _set_aside(path)
-                room += size
+                with suppress(BlockingIOError), self._locked(path, fcntl.LOCK_EX | fcntl.LOCK_NB):
+                    _set_aside(path)
+                    room += size
 
 
 @lru_cache(maxsize=1)

@@ -70,21 +70,25 @@ class HdfsFolder(Folder):
 
     def entries(self, after: str = "") -> list[Entry]:
         """Linear in what is there."""
-        with self._told("list"):
-            try:
-                found = [_entry(each, self._folder) for each in self._client.list_status(self._folder)]
-            except FileNotFoundError:
-                return []
+        found = [_entry(each, self._folder) for each in self._listed(recursive=False)]
         return sorted(each for each in found if each.name > after)
 
     def files(self) -> list[Entry]:
         """Linear in what is there."""
+        return sorted(_entry(each, self._folder) for each in self._listed(recursive=True) if not each.isdir)
+
+    def _listed(self, *, recursive: bool) -> list[Any]:
+        """What the name node says is in it: nothing if it is a file, or below one."""
         with self._told("list"):
             try:
-                found = list(self._client.list_status(self._folder, recursive=True))
+                found = list(self._client.list_status(self._folder, recursive=recursive))
             except FileNotFoundError:
                 return []
-        return sorted(_entry(each, self._folder) for each in found if not each.isdir)
+            except (OSError, RuntimeError) as error:
+                if "is not a directory" in str(error):
+                    return []
+                raise
+        return [each for each in found if each.isdir or each.path.rstrip("/") != self._folder.rstrip("/")]
 
     def read(self, name: str) -> bytes:
         """At once."""

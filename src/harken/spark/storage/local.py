@@ -64,7 +64,7 @@ class LocalFolder(Folder):
         try:
             with os.scandir(self._path) as found:
                 return sorted(filter(None, (_entry(each) for each in found if each.name > after)))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
 
     def files(self) -> list[Entry]:
