@@ -11,7 +11,6 @@ import numpy.typing as npt
 from harken.matching.clusters import ClusterStore
 from harken.matching.contract import AccessPath, Slots, Stats
 from harken.matching.encoded_matcher import EncodedMatcher
-from harken.matching.encoding import BLOCK
 from harken.matching.events import EventBatch
 from harken.matching.kernels.layout import (
     CELLS,
@@ -34,7 +33,7 @@ from harken.matching.kernels.layout import (
 from harken.matching.kernels.maintaining import redistribute
 from harken.matching.kernels.matching import match_events
 from harken.matching.kernels.placing import clause_predicates, find_entry
-from harken.matching.locality import SORTED_BLOCK, leading_dimensions
+from harken.matching.locality import leading_dimensions
 from harken.matching.saving import State, counted, require
 from harken.matching.single import SingleMatching
 from harken.matching.statistics import SAMPLE, UNSEEN, EventStatistics
@@ -194,11 +193,12 @@ class ClusterMatcher(EncodedMatcher):
 
     def _changed(self) -> None:
         self._encoder.refresh()
-        tables = self._store.tables()
-        self._index = Index(self._predicates.arrays(), tables, self._store.blocks())
-        self._leading = leading_dimensions(tables, self._store.nbytes["clusters"])
-        self._block = SORTED_BLOCK if self._leading else BLOCK
+        self._index = Index(self._predicates.arrays(), self._store.tables(), self._store.blocks())
         self._sample.clear()
+
+    def _leading(self) -> tuple[int, ...]:
+        # Told when a batch comes: many changes may come between two.
+        return leading_dimensions(self._index.tables, self._store.nbytes["clusters"])
 
     def _match_from(self, start: int, events: Events, workspace: Workspace) -> tuple[int, int]:
         predicates, tables, blocks = self._index

@@ -17,7 +17,7 @@ from harken.matching.contract import Incoming, Pairs, Slots
 from harken.matching.encoding import BLOCK, Encoder
 from harken.matching.events import EventBatch
 from harken.matching.kernels.layout import Clauses, Events
-from harken.matching.locality import in_event_order
+from harken.matching.locality import SORTED_BLOCK, in_event_order
 from harken.matching.mentions import Mentions
 from harken.matching.predicates import PredicateTable
 from harken.matching.saving import State, counted, require
@@ -42,12 +42,6 @@ class EncodedMatcher(ABC):
     every change and then only read, and each thread has its own workspace; a match that interrupts another one in
     the same thread has one of its own too.
     """
-
-    _block = BLOCK
-    """Events that are encoded and matched together."""
-
-    _leading: tuple[int, ...] = ()
-    """The dimensions to order events by, if that pays."""
 
     _index: object
     """All that matching reads; made anew by `_changed`."""
@@ -130,7 +124,9 @@ class EncodedMatcher(ABC):
     def match_batch(self, events: EventBatch) -> Pairs:
         """Encode and match, block by block."""
         rows, slots = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        for start, block, order in self._encoder.blocks(events, self._block, self._leading):
+        leading = self._leading()
+        size = SORTED_BLOCK if leading else BLOCK
+        for start, block, order in self._encoder.blocks(events, size, leading):
             found_rows, found_slots = in_event_order(order, self._match_block(block))
             rows.append(found_rows + start)
             slots.append(found_slots)
@@ -180,6 +176,10 @@ class EncodedMatcher(ABC):
         return expression_of(
             [[row for number in clause for row in self._predicates.rows(number)] for clause in clauses]
         )
+
+    def _leading(self) -> tuple[int, ...]:
+        """The dimensions to order events by, if that pays."""
+        return ()
 
     def _match_block(self, events: Events) -> Pairs:
         workspace = self._workspace()

@@ -154,6 +154,6 @@ def run(bench: Bench) -> Result:
         [Figure(name, "times", (float(count),)) for name, count in sorted(done.items())],
         notes=[
             "Every read found what its version holds, by a plain evaluation, and at the end no version lacked a "
-            "file. Any failure would have ended the run; what took longer than the grace, and was told so, is too slow."
+            "file. Any failure would have ended the run; too slow is who took longer than the grace."
         ],
     )
