@@ -23,6 +23,12 @@ PLOTTED = {name for name in experiments() if name.startswith("fabret")} | {
     "updates",
 }
 
+LONG = {
+    *("spark-compile", "spark-join", "spark-scale", "spark-stream", "store-start", "storage-stress", "stream-age"),
+    *("damage", "exits", "faults", "first-use", "growth", "symmetric-encodings", "symmetric-faults"),
+}
+"""Those that take their time even so: they start Spark, servers or many processes."""
+
 FOUND = {
     "damage": {"mutations", "refused", "worked"},
     "compile": {"one shape", "all distinct", "one shape / all distinct"},
@@ -84,7 +90,9 @@ FOUND = {
 }
 
 
-@pytest.mark.parametrize("name", experiments())
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name in LONG)) for name in experiments()]
+)
 def test_a_small_run_finds_its_figures_and_holds_them_to_no_target(name, tmp_path, request):
     if name.startswith("spark"):
         request.getfixturevalue("lent_spark")  # is lent, and need not be started

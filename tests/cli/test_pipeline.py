@@ -440,6 +440,7 @@ def test_a_run_says_only_its_summary_and_leaves_no_process(
     assert pairs(tmp_path / "matches") == MATCHES
 
 
+@pytest.mark.long
 def test_an_error_in_a_task_is_one_line_and_leaves_nothing(subscriptions: Path, tmp_path: Path) -> None:
     folder, events = tmp_path / "there", tmp_path / "events.parquet"
     folder.mkdir()
@@ -463,6 +464,7 @@ def test_where_java_does_not_start_its_reason_is_shown(subscriptions: Path, even
     assert err.endswith("error: Spark says: Java gateway process exited before sending its port number\n")
 
 
+@pytest.mark.long
 def test_an_interrupted_stream_tells_what_it_did_and_leaves_no_process(
     subscriptions: Path, events: Path, tmp_path: Path
 ) -> None:

@@ -16,8 +16,9 @@ pytestmark = pytest.mark.kernel
 
 # As plain Python, kernels take a thousand times as long: fewer cases then, and smaller crowds.
 IS_PLAIN = os.environ.get("NUMBA_DISABLE_JIT") == "1"
-SEEDS = range(2 if IS_PLAIN or IS_CHECKED else 6)
-CROWD, CROWD_SEEDS = (150, range(1)) if IS_PLAIN else (20_000, range(1 if IS_CHECKED else 2))
+SEEDS = range(1 if IS_PLAIN or IS_CHECKED else 6)
+CROWD = 150 if IS_PLAIN else 2_000 if IS_CHECKED else 20_000
+CROWD_SEEDS = range(1 if IS_PLAIN or IS_CHECKED else 2)
 
 
 VARIANTS = {name: (name, {}) for name in algorithms()} | {

@@ -13,8 +13,6 @@ from tests.spark.servers.hdfs import HdfsCluster, hdfs_cluster
 from tests.spark.servers.jars import UnreachableError
 from tests.spark.servers.s3 import S3Server, s3_server
 
-STORES = ("local", "s3", "hdfs")
-
 
 @pytest.fixture(scope="session")
 def s3_store() -> Iterator[S3Server]:
@@ -33,13 +31,13 @@ def hdfs_store() -> Iterator[HdfsCluster]:
         pytest.skip(f"jars are not in the cache, and Maven Central cannot be reached: {error}")
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=["local", "s3", pytest.param("hdfs", marks=pytest.mark.long)])
 def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
     """A folder of a test's own that is not there yet, on each kind of store."""
     return a_folder(request.param, request, tmp_path)
 
 
-@pytest.fixture(params=STORES[1:])
+@pytest.fixture(params=["s3", pytest.param("hdfs", marks=pytest.mark.long)])
 def remote(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
     """The same, on stores that are not of this machine."""
     return a_folder(request.param, request, tmp_path)

@@ -89,6 +89,7 @@ def topics(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str,
     return found
 
 
+@pytest.mark.long
 @pytest.mark.kafka
 def test_every_match_is_a_message_and_a_batch_that_comes_again_is_told_by_its_number(
     topics: dict[str, list[dict[str, Any]]],
@@ -100,6 +101,7 @@ def test_every_match_is_a_message_and_a_batch_that_comes_again_is_told_by_its_nu
     assert seen == {(0, 1, "a"): 2, (0, 1, "b"): 2, (0, 2, "a"): 2, (1, 3, "Ω"): 1}
 
 
+@pytest.mark.long
 @pytest.mark.kafka
 def test_the_message_is_the_whole_row_nulls_too(topics: dict[str, list[dict[str, Any]]]) -> None:
     values = {record["value"] for record in topics["pairs"]}
@@ -107,6 +109,7 @@ def test_the_message_is_the_whole_row_nulls_too(topics: dict[str, list[dict[str,
     assert '{"batch":1,"query":"mine","event":3,"subscription":"Ω","price":3.5}' in values
 
 
+@pytest.mark.long
 @pytest.mark.kafka
 def test_the_key_is_the_event_so_its_messages_are_in_one_partition(
     topics: dict[str, list[dict[str, Any]]],
@@ -115,12 +118,14 @@ def test_the_key_is_the_event_so_its_messages_are_in_one_partition(
     assert len({record["partition"] for record in topics["pairs"] if record["key"] == "1"}) == 1
 
 
+@pytest.mark.long
 @pytest.mark.kafka
 def test_grouped_matches_are_one_message_an_event(topics: dict[str, list[dict[str, Any]]]) -> None:
     ((key, value),) = ((record["key"], json.loads(record["value"])) for record in topics["grouped"])
     assert (key, value["batch"], value["subscriptions"]) == ("00FF", 4, [7, 8])
 
 
+@pytest.mark.long
 @pytest.mark.kafka
 def test_only_a_repository_out_of_reach_is_a_reason_to_skip(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

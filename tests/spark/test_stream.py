@@ -413,6 +413,7 @@ def test_of_two_streams_that_begin_at_once_one_builds_the_index(
     assert scene.matches() == {0: [(1, "a")]}
 
 
+@pytest.mark.long
 def test_what_is_built_for_one_batch_is_gone_after_it(scene: Scene) -> None:
     """Changes that meet earlier events are built apart where the index has merged them with others."""
     validity = EventValidity(lasts=HOUR)
@@ -537,6 +538,7 @@ def test_a_later_subscription_meets_the_events_that_still_hold(scene: Scene, wat
     assert folders(scene) == ["batch=2", "batch=3", "batch=4"]
 
 
+@pytest.mark.long
 def test_a_changed_subscription_meets_them_too_and_one_that_went_does_not(scene: Scene) -> None:
     validity = EventValidity(lasts=HOUR)
     scene.subscriptions.append([("a", "x = 1"), ("b", "x = 1"), ("c", "x = 1")])
@@ -630,6 +632,7 @@ def test_with_event_times_the_clock_follows_them_at_a_distance(scene: Scene) -> 
     }
 
 
+@pytest.mark.long
 def test_what_is_kept_is_bounded_by_how_long_events_hold(scene: Scene) -> None:
     scene.subscriptions.append([("a", "x = 1")])
     for batch in range(9):
@@ -671,6 +674,7 @@ def test_a_crash_after_the_matches_are_written_loses_no_event(
     assert scene.matches() == {0: [(1, "a")], 1: [(1, "b"), (2, "a"), (2, "b")]}
 
 
+@pytest.mark.long
 def test_a_crash_while_expired_events_are_removed_does_no_harm(
     scene: Scene, watch: type[Watch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -980,6 +984,7 @@ def test_a_batch_that_cannot_be_done_is_passed_over_with_a_record(scene: Scene) 
         skip_batch(scene.checkpoint, reason="again")
 
 
+@pytest.mark.long
 def test_changes_between_a_batch_that_is_passed_over_and_the_next_are_met(scene: Scene) -> None:
     validity = EventValidity(lasts=HOUR)
     scene.subscriptions.append([("a", "x = 1")])
