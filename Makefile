@@ -1,7 +1,7 @@
 # Two commands are all a newcomer needs, and each sets up everything by itself:
 #
 #   make demo     see Harken at work
-#   make test     run the whole test suite
+#   make test     run the test suite; what takes minutes is in `make test-long`
 #
 # For contributors: `make check` (lint, types, import rules), `make lock` (renew the pinned versions), `make
 # test-install` (the wheel with each extra alone, in fresh environments) and `make test-pythons` (every Python there is).
@@ -19,22 +19,24 @@ demo: $(READY)
 
 # Most of the first waits for Java and for other processes; the others, each one process, use the time.
 test: $(READY)
-	@$(MAKE) --no-print-directory --jobs 3 BOUNDED="$(CONTRACTS)" test-compiled test-interpreted test-bounds
+	@$(MAKE) --no-print-directory --jobs 3 KERNELS="$(CONTRACTS)" test-compiled test-interpreted test-bounds
 
 test-compiled: $(READY)
 	$(BIN)/pytest -n 2 --dist worksteal
 
+# The contract, as part of all tests, or whatever tests kernels, if one of the next two is asked for.
+CONTRACTS := tests/contract/test_contract.py tests/symmetric/test_memory.py tests/symmetric/test_memory_capacity.py
+KERNELS := tests
+
 # Kernels are Python too, and must do the same.
 test-interpreted: $(READY)
-	NUMBA_DISABLE_JIT=1 nice -n 5 $(BIN)/pytest --quiet -p no:cacheprovider -m kernel
+	NUMBA_DISABLE_JIT=1 nice -n 5 $(BIN)/pytest --quiet -p no:cacheprovider -m kernel $(KERNELS)
 
-# Every index of every kernel is checked: in the contract as part of all tests, in all that tests kernels if asked for.
-CONTRACTS := tests/contract/test_contract.py tests/symmetric/test_memory.py tests/symmetric/test_memory_capacity.py
-BOUNDED := $(CONTRACTS) tests/matching tests/compiler
+# Every index of every kernel is checked.
 test-bounds: $(READY)
-	NUMBA_BOUNDSCHECK=1 nice -n 5 $(BIN)/pytest --quiet -p no:cacheprovider -m kernel $(BOUNDED)
+	NUMBA_BOUNDSCHECK=1 nice -n 5 $(BIN)/pytest --quiet -p no:cacheprovider -m kernel $(KERNELS)
 
-# What takes minutes: Spark on object stores and HDFS, Spark Connect, and streams, workers and executors that are killed.
+# What takes minutes: object stores and HDFS, Kafka, Spark Connect, experiments, and processes that are killed.
 test-long: $(READY)
 	$(BIN)/pytest -m long
 

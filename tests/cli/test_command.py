@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,10 @@ def test_a_reader_that_goes_away_is_no_trouble(subscriptions: Path, tmp_path: Pa
     assert (done.returncode, done.stdout.count("\n"), done.stderr) == (141, 1, "")
 
 
+HEED_INTERRUPTS = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+"""For a process that is to be interrupted: those of a shell's background ignore it from their birth."""
+
+
 @pytest.mark.parametrize("module", ["typer", "harken.cli.main", "harken.cli.terminal"])
 def test_an_interrupt_while_modules_are_imported_is_no_error(module: str) -> None:
     process = subprocess.Popen(
@@ -108,6 +113,7 @@ def test_an_interrupt_while_modules_are_imported_is_no_error(module: str) -> Non
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=HEED_INTERRUPTS,
     )
     assert process.stderr is not None
     for line in process.stderr:  # Python tells of each module when it is there
@@ -126,6 +132,7 @@ def test_an_interrupted_run_ends_with_130_and_leaves_no_output(subscriptions: Pa
         [sys.executable, "-m", "harken", "match", "-s", subscriptions, "-e", "-", "-o", output],
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        preexec_fn=HEED_INTERRUPTS,
     )
     assert process.stdin is not None
     process.stdin.write(b'{"price": 200}\n' * 20_000)

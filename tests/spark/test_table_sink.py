@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from harken.errors import HarkenError, OutputExistsError, SinkError, StorageError
 from harken.spark.sinks import Query, TableSink, tables, write_table
 from harken.spark.storage import Folder
+from harken.spark.storage.local import LocalFolder
 
 MINE = Query("mine", "/my/checkpoint")
 PAIRS = "event bigint, subscription string"
@@ -290,7 +291,7 @@ def test_a_folder_that_the_workers_do_not_share_is_noticed(
     spark: SparkSession, sink: TableSink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if the workers wrote to a disk of their own."""
-    monkeypatch.setattr(tables, "_address", lambda folder: f"{folder.address}-elsewhere")
+    monkeypatch.setattr(LocalFolder, "address", property(lambda folder: f"file://{folder.path}-elsewhere"))
     with pytest.raises(SinkError, match="the driver and all workers must share this folder"):
         sink.write(0, pairs(spark, (1, "a")))
     assert visible(sink.path) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from harken.errors import EventError
+from harken.errors import EventError, HarkenError
 from harken.model.foreign import FlatValue, Foreign, event_value
 from harken.model.values import INT_MAX, INT_MIN, Box, Point
 
@@ -53,7 +53,7 @@ def flatten(event: Event) -> tuple[FlatEvent, dict[str, Foreign]]:
         raise EventError(f"an event is a mapping of names to values, found {type(event).__name__}")
     try:
         return _flattened(event)
-    except EventError:
+    except HarkenError:  # of an event at fault, or of an engine that its code has called
         raise
     except Exception as error:
         said = f"the event cannot be read: {type(event).__name__} raises {type(error).__name__}: {error}"

@@ -87,7 +87,7 @@ from harken.spark.storage.objects import ObjectFolder
 
 download = ObjectFolder.download
 def noted(folder, name, target):
-    print("fetched", name, flush=True)
+    sys.stdout.write(f"fetched {name}\\n")
     download(folder, name, target)
 ObjectFolder.download = noted
 
