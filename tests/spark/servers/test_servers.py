@@ -120,6 +120,7 @@ def test_spark_reads_what_others_wrote(read_by_spark: list[list[str]]) -> None:
     assert read_by_spark == [["to Spark, by S3 Ω"], ["to Spark, by HDFS Ω"]]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("read_by_spark")
 def test_others_read_from_s3_what_spark_wrote(store: S3Store) -> None:
     listed = {Path(each["path"]).name: each["path"] for each in obstore.list(store, "made").collect()}
@@ -128,6 +129,7 @@ def test_others_read_from_s3_what_spark_wrote(store: S3Store) -> None:
     assert bytes(obstore.get(store, part).bytes()) == "from Spark Ω\n".encode()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("read_by_spark")
 def test_others_read_from_hdfs_what_spark_wrote(client: Client) -> None:
     listed = {Path(each.path).name: each.path for each in client.list_status("/made")}
@@ -166,6 +168,7 @@ def test_a_put_that_breaks_off_leaves_nothing_on_s3(s3: S3Server, store: S3Store
         obstore.head(store, "broken")
 
 
+@pytest.mark.long
 def test_hdfs_refuses_to_rename_onto_a_name_that_is_taken(client: Client) -> None:
     write(client, "/first", b"first")
     write(client, "/second", b"second")
@@ -182,6 +185,7 @@ def test_hdfs_refuses_to_rename_onto_a_name_that_is_taken(client: Client) -> Non
     assert not {"/first", "/second"} & {each.path for each in client.list_status("/")}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("again", range(3))
 def test_of_eight_that_race_for_a_name_of_hdfs_one_gets_it(client: Client, again: int) -> None:
     with ThreadPoolExecutor(8) as threads:
