@@ -25,20 +25,27 @@ OTHERS = 1_000_000
 
 THREADS = 4
 
+ALIKE = 16
+"""So many of a crowd ask for the same: a crowd is there for its matches, not for its constants."""
+
 
 def crowd(first: int, last: int) -> list[tuple[int, str]]:
-    """Subscriptions of which an event a = 1, b = n satisfies those of a larger id."""
-    return [(id, f"a = 1 AND b < {id}") for id in range(first, last)]
+    """Subscriptions of which an event a = 1, b = n satisfies those of a larger rank."""
+    return [(id, f"a = 1 AND b < {rank(id)}") for id in range(first, last)]
+
+
+def rank(id: int) -> int:
+    return id - id % ALIKE
 
 
 def event_with(matches: int, size: int) -> Event:
-    """An event with so many matches in a crowd of this size."""
+    """An event with so many matches, to the next that are not alike, in a crowd of this size."""
     return {"a": 1, "b": size - 1 - matches}
 
 
 def crowd_matches(events: Sequence[Event], size: int) -> Matches:
     """What a crowd of this size matches, by arithmetic."""
-    return [(row, id) for row, event in enumerate(events) for id in range(int(event["b"]) + 1, size)]
+    return [(row, id) for row, event in enumerate(events) for id in range(rank(int(event["b"])) + ALIKE, size)]
 
 
 def check_many_matches_and_few_take_turns(make: Make, size: int, seed: int) -> None:
@@ -46,7 +53,7 @@ def check_many_matches_and_few_take_turns(make: Make, size: int, seed: int) -> N
     engine = make()
     engine.subscribe_many(crowd(0, size))
     chance = random.Random(seed)
-    few, many = [0, 1, 2, 5], [size // 4, size // 2, size - 1]
+    few, many = [0, ALIKE, 3 * ALIKE], [size // 4, size // 2, size - 1]
     for turn in range(6):
         matches = chance.choice(many) if turn % 2 else chance.choice(few)
         events = [event_with(matches, size), event_with(chance.choice(few), size)]
@@ -133,7 +140,7 @@ class _Mixture:
         return [{**self.generator.event(), "a": 1, "b": threshold} for threshold in thresholds]
 
     def expected(self, events: Sequence[Event]) -> Matches:
-        found = [(row, id) for row, event in enumerate(events) for id in self.crowd if id > int(event["b"])]
+        found = [(row, id) for row, event in enumerate(events) for id in self.crowd if rank(id) > int(event["b"])]
         for row, event in enumerate(events):
             found += [(row, id) for id, each in self.others.items() if truth(each, event) is True]
         return sorted(found)
@@ -156,7 +163,8 @@ def _match_in_turns(engine: Engine, size: int, seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(5):
         events = [
-            event_with(chance.choice([0, 1, 3, size // 3, size - 1]), size) for _ in range(chance.choice([1, 3]))
+            event_with(chance.choice([0, ALIKE, 3 * ALIKE, size // 3, size - 1]), size)
+            for _ in range(chance.choice([1, 3]))
         ]
         given, match = chance.choice(
             [(events, found_one_by_one), (events, found_in_batch), (pa.Table.from_pylist(events), found_in_batch)]
