@@ -40,7 +40,7 @@ def rank(id: int) -> int:
 
 def event_with(matches: int, size: int) -> Event:
     """An event with so many matches, to the next that are not alike, in a crowd of this size."""
-    return {"a": 1, "b": size - 1 - matches}
+    return {"a": 1, "b": max(size - matches, 0) - 1}
 
 
 def crowd_matches(events: Sequence[Event], size: int) -> Matches:
