@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes sure that there is a Java 17 or newer, which Spark needs: finds one, installs one, or says what to install.
 # Looks in JAVA_HOME, on the PATH, and in the homes given as arguments (by default the usual ones), as
-# src/harken/spark/java.py does.
+# src/harken/spark/runtime/java.py does.
 set -eu
 
 package=openjdk-17-jre-headless

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from harken.spark.lifetime import temporary_session
+from harken.spark.runtime.lifetime import temporary_session
 from tests.bounds import IS_CHECKED, refuse_negative_indices
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from harken.model.schema import Schema
     from harken.model.subscriptions import Subscription
     from harken.model.values import Box, Point
-    from harken.symmetric.auction import Auction
+    from harken.symmetric.auction.auction import Auction
     from harken.symmetric.engine import SymmetricEngine
 else:
     __getattr__ = deferred(
@@ -35,7 +35,7 @@ else:
             "model.schema": ("Schema",),
             "model.subscriptions": ("Subscription",),
             "model.values": ("Box", "Point"),
-            "symmetric.auction": ("Auction",),
+            "symmetric.auction.auction": ("Auction",),
             "symmetric.engine": ("SymmetricEngine",),
         },
     )

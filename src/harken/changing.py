@@ -21,8 +21,8 @@ import numpy as np
 
 from harken.intake import Admission
 from harken.matching.contract import Incoming, Learning, Matcher, Slots
-from harken.matching.events import EventBatch
-from harken.matching.identity import Exchange, Identities
+from harken.matching.events.batch import EventBatch
+from harken.matching.identities import Exchange, Identities
 from harken.model.subscriptions import Validity
 from harken.written import Written
 

@@ -23,10 +23,10 @@ from harken.intake import Compiled, SubscriptionSource, compiled
 from harken.locking import Door
 from harken.matching import registry
 from harken.matching.contract import AccessPath, Learning, Slots, Stats
-from harken.matching.events import EventSource, add_up, checked_event
-from harken.matching.identity import Identities, batch_of
-from harken.matching.mixed import batch_from
-from harken.matching.tables import MixedTable, frame_of
+from harken.matching.events.batch import EventSource, add_up, checked_event
+from harken.matching.events.mixed import batch_from
+from harken.matching.events.tables import MixedTable, frame_of
+from harken.matching.identities import Identities, batch_of
 from harken.model.arguments import check_several, checked_limits
 from harken.model.events import Event, FlatEvent
 from harken.model.expressions import Expression

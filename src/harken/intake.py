@@ -15,8 +15,8 @@ import pyarrow as pa
 from harken.compiler import Reject, Texts, compile_texts, read_expression
 from harken.errors import DuplicateSubscriptionError, ExpressionError, HarkenError, SubscriptionError, closest
 from harken.matching.contract import Incoming
-from harken.matching.identity import Identities
-from harken.matching.tables import ArrowStream, MixedTable, frame_of
+from harken.matching.events.tables import ArrowStream, MixedTable, frame_of
+from harken.matching.identities import Identities
 from harken.model.expressions import Expression, check_schema
 from harken.model.foreign import shown
 from harken.model.limits import Limits

@@ -31,7 +31,7 @@ from harken.intake import admit
 from harken.language import to_text
 from harken.matching import registry
 from harken.matching.contract import Incoming, Matcher, Saveable, Slots
-from harken.matching.identity import Identities
+from harken.matching.identities import Identities
 from harken.matching.saving import DAMAGE, Fact, State, is_file_name
 from harken.model.limits import DEFAULT_LIMITS, Limits
 from harken.model.schema import Schema

@@ -159,7 +159,7 @@ def test_where_spark_cannot_be_started_one_line_says_so(monkeypatch: pytest.Monk
     def refuse(*_: object, **__: object) -> None:
         raise JavaError("Spark needs Java 17", suggestion="install it")
 
-    monkeypatch.setattr("harken.spark.lifetime.temporary_session", refuse)
+    monkeypatch.setattr("harken.spark.runtime.lifetime.temporary_session", refuse)
     _heading, said, *rest = shown_pipeline(Sizes(1, 1, 1)).splitlines()
     assert said == "Left out, as Spark cannot be started: Spark needs Java 17; install it"
     assert rest == []

@@ -10,8 +10,8 @@ import pytest
 from harken.cli.jobs import _or_no_output
 from harken.cli.streams import _check_continues
 from harken.errors import OutputExistsError
-from harken.spark.lasting import LastingEvents
 from harken.spark.storage import folder_at
+from harken.spark.streaming.retained_events import LastingEvents
 
 
 def job(folder: Path) -> SimpleNamespace:

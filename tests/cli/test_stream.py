@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harken.spark import Subscriptions
-from harken.spark.checkpoints import Checkpoint
+from harken.spark.streaming.checkpoints import Checkpoint
 from tests.cli.running import run
 
 

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from harken import Engine, algorithms
-from harken.matching import workspace
+from harken.matching.encoding import workspace
 from tests.bounds import IS_CHECKED
 from tests.contract.checks import CHECKS, Case, vocabulary_for
 from tests.contract.crowds import CROWD_CHECKS

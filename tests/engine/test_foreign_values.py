@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from harken import Engine, algorithms
 from harken.errors import EventError, SubscriptionError
-from harken.matching import events as batches
-from harken.matching.events import OTHERS
+from harken.matching.events import batch as batches
+from harken.matching.events.batch import OTHERS
 from harken.model.evaluation import truth
 from harken.model.events import flatten
 from harken.model.values import Kind, Point

@@ -45,8 +45,8 @@ except AttributeError as error:
 
 
 def test_to_ask_for_a_version_takes_next_to_nothing() -> None:
-    code = "import harken.spark.changes, sys; print(*sorted(sys.modules))"
+    code = "import harken.spark.streaming.changes, sys; print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
-    assert "harken.spark.changes" in loaded
-    assert {"harken.engine", "harken.spark.subscriptions", "pandas", "numba"}.isdisjoint(loaded)
+    assert "harken.spark.streaming.changes" in loaded
+    assert {"harken.engine", "harken.spark.subscriptions.subscriptions", "pandas", "numba"}.isdisjoint(loaded)

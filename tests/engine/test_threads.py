@@ -16,7 +16,7 @@ import pytest
 from harken import Engine, algorithms
 from harken.bench.experiments.threads import Scene
 from harken.errors import CopyError, EngineBusyError
-from harken.matching.events import _ADDING
+from harken.matching.events.batch import _ADDING
 from harken.model.expressions import Comparison
 
 EVERY = {"x": 1}

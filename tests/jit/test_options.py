@@ -28,7 +28,7 @@ MATCHING = """
 import json
 from harken.bench.experiments.first_use import use
 use(["counting"], 1)  # compares with the reference semantics
-from harken.matching.kernels.counting import match_events
+from harken.matching.counting.kernels.matching import match_events
 print(json.dumps(sorted(match_events.targetoptions)))
 """
 

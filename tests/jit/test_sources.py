@@ -77,16 +77,16 @@ def test_kernels_that_check_bounds_and_kernels_that_do_not_are_kept_apart(warm_s
 def test_a_setting_made_in_the_program_counts_as_one_from_outside(monkeypatch: pytest.MonkeyPatch):
     import numba
 
-    plain = sources.digest("harken.matching.kernels.matching")
+    plain = sources.digest("harken.matching.clusters.kernels.matching")
     monkeypatch.setattr(numba.config, "BOUNDSCHECK", 1)
-    assert sources.digest("harken.matching.kernels.matching") != plain
+    assert sources.digest("harken.matching.clusters.kernels.matching") != plain
 
 
 @pytest.mark.parametrize("edited", ["matching/kernels/truth.py", "matching/kernels/layout.py", "jit/options.py"])
 def test_an_edit_of_a_kernels_callee_in_harken_itself_is_noticed(edited: str, tmp_path: Path):
     shutil.copytree(PACKAGE, tmp_path / "harken", ignore=shutil.ignore_patterns("__pycache__"))
     code = (
-        "from harken.jit import sources\nimport harken.matching.kernels.matching as kernels\n"
+        "from harken.jit import sources\nimport harken.matching.clusters.kernels.matching as kernels\n"
         "print(kernels.__file__, sources.digest(kernels.__name__))"
     )
 

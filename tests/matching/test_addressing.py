@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from harken import Engine
-from harken.matching import single, workspace
-from harken.matching.clusters import ClusterStore
-from harken.matching.kernels.addressing import Arguments
+from harken.matching.clusters import single
+from harken.matching.clusters.clusters import ClusterStore
+from harken.matching.clusters.kernels.addressing import Arguments
+from harken.matching.encoding import workspace
 from harken.matching.kernels.layout import Results
 
 pytestmark = pytest.mark.kernel

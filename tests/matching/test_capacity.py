@@ -9,8 +9,8 @@ import pytest
 from harken import Engine
 from harken.compiler import Texts, columns, compile_texts
 from harken.errors import CapacityError, HarkenError
-from harken.matching import ordering
-from harken.matching.identity import Identities
+from harken.matching.identities import Identities
+from harken.matching.predicates import ordering
 from harken.model import capacity
 
 pytestmark = pytest.mark.kernel

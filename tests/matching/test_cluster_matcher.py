@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harken import Engine
-from harken.matching.workspace import SURVIVORS
+from harken.matching.encoding.workspace import SURVIVORS
 
 pytestmark = pytest.mark.kernel
 

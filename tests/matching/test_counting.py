@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from harken.matching.contract import Incoming
-from harken.matching.counting import SPARE, WASTE, ClauseLists, CountingMatcher
-from harken.matching.events import EventBatch
-from harken.matching.kernels.counting import END, END_WORD, FREE_WORDS, WORTH_COPYING
+from harken.matching.counting.kernels.matching import END, END_WORD, FREE_WORDS, WORTH_COPYING
+from harken.matching.counting.matcher import SPARE, WASTE, ClauseLists, CountingMatcher
+from harken.matching.encoding.workspace import FIRST_RESULTS
+from harken.matching.events.batch import EventBatch
 from harken.matching.reference import ReferenceMatcher
-from harken.matching.workspace import FIRST_RESULTS
 from harken.model.expressions import TRUE, And, Comparator, Comparison, Or
 from tests.strategies import FREE, Generator
 

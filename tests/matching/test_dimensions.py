@@ -7,8 +7,8 @@ import pytest
 
 from harken import Engine
 from harken.language import parse
-from harken.matching.event_columns import FIRST_ROOM, MOST_ROOM
-from harken.matching.events import EventBatch
+from harken.matching.encoding.columns import FIRST_ROOM, MOST_ROOM
+from harken.matching.events.batch import EventBatch
 from tests.matching.churning import VARIANTS, expected, found, index_of, made
 
 pytestmark = pytest.mark.kernel

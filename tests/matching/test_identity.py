@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from harken.errors import DuplicateSubscriptionError, UnknownSubscriptionError
-from harken.matching.identity import Identities
+from harken.matching.identities import Identities
 from harken.matching.kernels import identifying
 
 pytestmark = pytest.mark.kernel
@@ -286,7 +286,7 @@ def test_ids_that_differ_in_few_bits_want_different_places(shift, seed):
 def test_few_integers_and_any_strings_need_no_kernels(ids):
     code = (
         "import sys, pyarrow as pa\n"
-        "from harken.matching.identity import Identities\n"
+        "from harken.matching.identities import Identities\n"
         "identities = Identities()\n"
         f"ids = list({ids})\n"
         "identities.admit(pa.array(ids))\n"

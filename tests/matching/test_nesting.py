@@ -10,7 +10,7 @@ import pytest
 
 from harken import Engine, algorithms
 from harken.errors import EventError
-from harken.matching import workspace
+from harken.matching.encoding import workspace
 
 pytestmark = pytest.mark.kernel
 

@@ -8,9 +8,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from harken.matching import schemas
-from harken.matching.cost import Costs
-from harken.matching.schemas import Sample, Terms, choose, steps, table_bytes
+from harken.matching.clusters import schemas
+from harken.matching.clusters.cost import Costs
+from harken.matching.clusters.schemas import Sample, Terms, choose, steps, table_bytes
 
 SEEDS = range(25)
 AMPLE = 1e12

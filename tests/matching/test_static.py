@@ -8,11 +8,11 @@ import random
 import numpy as np
 import pytest
 
-from harken.matching import static
+from harken.matching.clusters import static
+from harken.matching.clusters.static import StaticMatcher
 from harken.matching.contract import Incoming
-from harken.matching.events import EventBatch
+from harken.matching.events.batch import EventBatch
 from harken.matching.reference import ReferenceMatcher
-from harken.matching.static import StaticMatcher
 from harken.model.expressions import And, Comparator, Comparison
 from harken.model.limits import Limits
 from harken.normal.compiled import CompiledBuilder

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harken.compiler import Texts, compile_texts
-from harken.matching.predicates import PredicateTable
-from harken.matching.translation import translate_few, translate_many
+from harken.matching.predicates.table import PredicateTable
+from harken.matching.predicates.translation import translate_few, translate_many
 from tests.strategies import expressions
 
 pytestmark = pytest.mark.kernel

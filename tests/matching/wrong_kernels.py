@@ -7,7 +7,7 @@ import numpy as np
 from numba import types
 
 from harken.jit import kernel, part, tight
-from harken.matching.kernels.addressing import _array_at
+from harken.matching.clusters.kernels.addressing import _array_at
 from tests.bounds import refuse_negative_indices
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from harken.model.expressions import Expression
 from harken.spark import Index, Subscriptions, build_index, match
-from harken.spark.matching import Strategy
+from harken.spark.matching.batch import Strategy
 from tests.contract.checks import Event, Matches, arrow_events
 from tests.strategies import TYPED, Vocabulary
 

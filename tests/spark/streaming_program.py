@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from harken.spark import DatabaseSink, EventValidity, Query, Subscriptions, TableSink, local_session, match_stream
-from harken.spark.lasting import LastingEvents
-from harken.spark.ledger import Ledger
 from harken.spark.storage import Folder, folder_at
+from harken.spark.streaming.ledger import Ledger
+from harken.spark.streaming.retained_events import LastingEvents
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

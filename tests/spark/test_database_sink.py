@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlalchemy import NullPool, text
 
 from harken.errors import DatabaseError, HarkenError, MissingExtraError, SinkError
-from harken.spark.sinks import DatabaseSink, Query
+from harken.spark.streaming.sinks import DatabaseSink, Query
 
 PASSWORD = "correct-horse-battery"
 

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from harken.errors import EventError, TaskError
-from harken.spark.failures import retold, said
+from harken.spark.runtime.failures import retold, said
 
 CHAINED = """An exception was thrown from the Python worker:
 Traceback (most recent call last):

@@ -16,11 +16,11 @@ from harken.bench.failing import FAILURES, Steps
 from harken.engine import Engine
 from harken.errors import OutputExistsError, SubscriptionError
 from harken.spark import Subscriptions
-from harken.spark import index as indexing
-from harken.spark.building import Blueprint, build_here
-from harken.spark.index import Index, build_index
-from harken.spark.layers import Part
-from harken.spark.versions import VersionLog
+from harken.spark.index import index as indexing
+from harken.spark.index.building import Blueprint, build_here
+from harken.spark.index.index import Index, build_index
+from harken.spark.index.layers import Part
+from harken.spark.subscriptions.versions import VersionLog
 
 WITHIN = ("spark/", "persistence.py")
 FAILING, KILLED = 30, 12

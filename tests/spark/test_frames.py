@@ -20,8 +20,10 @@ from harken.errors import (
     DuplicateSubscriptionError,
     StorageError,
 )
-from harken.spark import Subscriptions, frames, match, opened, plan
-from harken.spark.frames import InPlan, _handed_over, index_of_frame
+from harken.spark import Subscriptions, match, plan
+from harken.spark.index import frames
+from harken.spark.index import worker_cache as opened
+from harken.spark.index.frames import InPlan, _handed_over, index_of_frame
 from harken.spark.storage import folder_at
 from harken.spark.storage.carried import CarriedFolder
 from tests.spark.test_match import pairs

@@ -16,13 +16,15 @@ from pyspark.sql import SparkSession
 
 from harken import Engine
 from harken.errors import ConcurrentChangeError, IndexFormatError, UnknownVersionError
-from harken.spark import Index, Subscriptions, build_index, event_statistics, match, opened, sizing
-from harken.spark import index as indexing
-from harken.spark.building import Blueprint, build_here
-from harken.spark.index import index_beside
-from harken.spark.layers import IndexState, Part
-from harken.spark.opened import OpenIndex, Parts
-from harken.spark.versions import VersionLog
+from harken.spark import Index, Subscriptions, build_index, event_statistics, match
+from harken.spark.index import index as indexing
+from harken.spark.index import sizing
+from harken.spark.index import worker_cache as opened
+from harken.spark.index.building import Blueprint, build_here
+from harken.spark.index.index import index_beside
+from harken.spark.index.layers import IndexState, Part
+from harken.spark.index.worker_cache import OpenIndex, Parts
+from harken.spark.subscriptions.versions import VersionLog
 
 EVENTS = pa.table(
     {

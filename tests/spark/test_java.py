@@ -17,8 +17,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from harken.errors import JavaError, MissingExtraError
-from harken.spark.java import PLACES, examine, java_home
-from harken.spark.session import cores_of, local_session, require_java
+from harken.spark.runtime.java import PLACES, examine, java_home
+from harken.spark.runtime.session import cores_of, local_session, require_java
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "ensure-java.sh"
 SHELL = str(shutil.which("sh"))
@@ -33,7 +33,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setenv("JAVA_HOME", "")
     monkeypatch.setenv("PATH", str(folder))
-    monkeypatch.setattr("harken.spark.session.java_home", lambda: java_home(()))
+    monkeypatch.setattr("harken.spark.runtime.session.java_home", lambda: java_home(()))
     return folder
 
 

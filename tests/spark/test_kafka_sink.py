@@ -21,15 +21,15 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from harken.errors import HarkenError, SinkError
-from harken.spark.sinks import KafkaSink
+from harken.spark.streaming.sinks import KafkaSink
 from tests.spark import kafka_broker
 from tests.spark.servers.jars import UnreachableError
 
 SESSION = """
 import json, sys
 from pathlib import Path
-from harken.spark.session import local_session
-from harken.spark.sinks import KafkaSink, Query
+from harken.spark.runtime.session import local_session
+from harken.spark.streaming.sinks import KafkaSink, Query
 
 servers, jars, scratch = sys.argv[1:]
 settings = {

@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from harken.spark.ledger import Ledger
 from harken.spark.storage import Folder
+from harken.spark.streaming.ledger import Ledger
 from tests.spark import streaming_program
 from tests.spark.servers.hdfs import HdfsCluster
 from tests.spark.servers.jars import UnreachableError

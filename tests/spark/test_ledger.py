@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from harken.errors import ConcurrentChangeError
-from harken.spark import ledger as room
-from harken.spark.ledger import Entry, Ledger
 from harken.spark.storage.local import LocalFolder
-from harken.spark.versions import VersionLog
+from harken.spark.streaming import ledger as room
+from harken.spark.streaming.ledger import Entry, Ledger
+from harken.spark.subscriptions.versions import VersionLog
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

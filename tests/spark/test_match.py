@@ -18,12 +18,15 @@ from harken import Engine
 from harken.errors import ArgumentTypeError, BulkLoadError, EventError, SchemaError, SubscriptionError
 from harken.language import parse
 from harken.model.evaluation import truth
-from harken.spark import Index, Subscriptions, build_index, match, matching, partitioning, plan, tasks
-from harken.spark.columns import Transport
-from harken.spark.opened import Parts
-from harken.spark.profile import Profile
-from harken.spark.session import BATCH_BYTES
-from harken.spark.tasks import Request, route_events
+from harken.spark import Index, Subscriptions, build_index, match, plan
+from harken.spark.events import partitioning
+from harken.spark.events.columns import Transport
+from harken.spark.index.worker_cache import Parts
+from harken.spark.matching import batch as matching
+from harken.spark.matching import tasks
+from harken.spark.matching.tasks import Request, route_events
+from harken.spark.runtime.session import BATCH_BYTES
+from harken.spark.subscriptions.profile import Profile
 
 Ids = Mapping[int, str] | Mapping[str, str]
 STRATEGIES = ("local", "grid")
@@ -751,7 +754,7 @@ def test_the_strategy_follows_from_the_memory_of_executors(
     crowd: DataFrame, sharded: Index, typed_index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for memory, expected in ((10**12, "local"), (1_000, "grid")):
-        monkeypatch.setattr("harken.spark.matching.executor_memory", lambda _, memory=memory: memory)
+        monkeypatch.setattr("harken.spark.matching.batch.executor_memory", lambda _, memory=memory: memory)
         assert plan(crowd, sharded).strategy == expected
         assert plan(crowd, typed_index).strategy == "local", "one shard is all there is to map"
 

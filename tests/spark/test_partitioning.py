@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession, functions
 
-from harken.spark.partitioning import by_key, by_number
+from harken.spark.events.partitioning import by_key, by_number
 
 
 @pytest.mark.parametrize("way", [by_number, by_key])

@@ -15,8 +15,8 @@ from harken.compiler import Texts, compile_texts
 from harken.language import parse, to_text
 from harken.model.evaluation import truth
 from harken.model.values import INT_MAX, INT_MIN, Value
-from harken.spark.opened import Router
-from harken.spark.sharding import Division, Frequencies, divide, router_rows
+from harken.spark.index.sharding import Division, Frequencies, divide, router_rows
+from harken.spark.index.worker_cache import Router
 from tests.contract.checks import arrow_events
 from tests.strategies import TYPED, Generator, expressions
 from tests.strategies import events as typed_events

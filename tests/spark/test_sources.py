@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from harken.errors import InputFileError, TaskError
 from harken.model.schema import Schema
-from harken.spark.failures import retold
-from harken.spark.sources import FAULT, EventFiles, faulty, sorted_out, sound
+from harken.spark.events.sources import FAULT, EventFiles, faulty, sorted_out, sound
+from harken.spark.runtime.failures import retold
 
 
 def columns(files: EventFiles, spark: SparkSession) -> dict[str, str]:

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from harken import Engine
 from harken.errors import EventError, IndexFormatError
-from harken.spark.dependence import dependence
-from harken.spark.sketches import Sample, Sampler, Sketch, Summary, Survey, comparable, summarise
-from harken.spark.statistics import EventStatistics, event_statistics
+from harken.spark.statistics.dependence import dependence
+from harken.spark.statistics.event_statistics import EventStatistics, event_statistics
+from harken.spark.statistics.sketches import Sample, Sampler, Sketch, Summary, Survey, comparable, summarise
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 FORM = (

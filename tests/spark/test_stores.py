@@ -21,10 +21,11 @@ from pyarrow import csv
 from harken.errors import IndexFormatError, StorageError
 from harken.language import parse
 from harken.model.evaluation import truth
-from harken.spark import Index, Subscriptions, build_index, opened
-from harken.spark import index as indexing
-from harken.spark.building import Blueprint
-from harken.spark.index import index_beside
+from harken.spark import Index, Subscriptions, build_index
+from harken.spark.index import index as indexing
+from harken.spark.index import worker_cache as opened
+from harken.spark.index.building import Blueprint
+from harken.spark.index.index import index_beside
 from harken.spark.storage import Folder, cache, folder_at, machine_cache
 from tests.spark.servers.hdfs import HdfsCluster
 from tests.spark.servers.jars import UnreachableError
@@ -207,7 +208,7 @@ def test_after_any_history_every_version_answers(here: list[Blueprint], remote: 
 MATCHING = """
 import json, sys
 from harken.spark import Subscriptions, build_index, match
-from harken.spark.session import local_session
+from harken.spark.runtime.session import local_session
 
 given = json.loads(sys.argv[1])
 spark = local_session("local-cluster[2,1,1024]", settings=given["settings"])

@@ -41,12 +41,12 @@ from harken.spark import (
     skip_batch,
     stream_status,
 )
-from harken.spark import index as index_room
-from harken.spark import ledger as ledger_room
-from harken.spark.index import Index, build_index
-from harken.spark.lasting import LastingEvents
-from harken.spark.ledger import Ledger
-from harken.spark.versions import VersionLog
+from harken.spark.index import index as index_room
+from harken.spark.index.index import Index, build_index
+from harken.spark.streaming import ledger as ledger_room
+from harken.spark.streaming.ledger import Ledger
+from harken.spark.streaming.retained_events import LastingEvents
+from harken.spark.subscriptions.versions import VersionLog
 from tests.contract.checks import arrow_events
 from tests.strategies import TYPED, Generator
 

@@ -35,13 +35,14 @@ from harken.errors import (
 from harken.model.limits import Limits
 from harken.model.schema import Schema
 from harken.normal.compiled import conform
-from harken.spark import Change, Subscriptions, compile_subscriptions, compiling, merging
-from harken.spark import subscriptions as module
-from harken.spark.readers import Reader, Readers
-from harken.spark.segments import Segment
-from harken.spark.snapshots import Snapshot
+from harken.spark import Change, Subscriptions, compile_subscriptions
 from harken.spark.storage import Folder
-from harken.spark.versions import VersionLog
+from harken.spark.subscriptions import compiling, merging
+from harken.spark.subscriptions import subscriptions as module
+from harken.spark.subscriptions.readers import Reader, Readers
+from harken.spark.subscriptions.segments import Segment
+from harken.spark.subscriptions.snapshots import Snapshot
+from harken.spark.subscriptions.versions import VersionLog
 
 Model = dict[int | str, int]
 

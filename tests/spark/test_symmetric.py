@@ -17,9 +17,9 @@ from harken.language import to_text
 from harken.model.expressions import Expression
 from harken.model.subscriptions import moment_of
 from harken.spark import symmetric_match
-from harken.spark.compiling import Rules
-from harken.spark.failures import retold
-from harken.spark.sharding import divide
+from harken.spark.index.sharding import divide
+from harken.spark.runtime.failures import retold
+from harken.spark.subscriptions.compiling import Rules
 from harken.spark.symmetric import _Job
 from harken.symmetric.contract import Held, Pair, Side
 from harken.symmetric.reference import ReferenceStore

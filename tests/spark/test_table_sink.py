@@ -16,9 +16,9 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from harken.errors import HarkenError, OutputExistsError, SinkError, StorageError
-from harken.spark.sinks import Query, TableSink, tables, write_table
 from harken.spark.storage import Folder
 from harken.spark.storage.local import LocalFolder
+from harken.spark.streaming.sinks import Query, TableSink, tables, write_table
 
 MINE = Query("mine", "/my/checkpoint")
 PAIRS = "event bigint, subscription string"

@@ -11,15 +11,15 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from harken.spark import workers
-from harken.spark.workers import check_workers
+from harken.spark.runtime import workers
+from harken.spark.runtime.workers import check_workers
 
 SESSION = """
 import os, sys
 from pyspark.sql import SparkSession
 from harken.errors import WorkerPythonError
 from harken.spark import Subscriptions, build_index, compile_subscriptions, match
-from harken.spark.session import require_java
+from harken.spark.runtime.session import require_java
 
 require_java()
 os.environ["PYSPARK_PYTHON"] = sys.argv[1]

@@ -10,7 +10,7 @@ import pytest
 
 from harken import Auction
 from harken.errors import DuplicateSubscriptionError, UnknownSubscriptionError
-from harken.symmetric.books import BestChanged
+from harken.symmetric.auction.order_book import BestChanged
 from harken.symmetric.ranking import Order
 from harken.symmetric.semantics import boxes_of
 from tests.symmetric.conftest import Backend
@@ -135,8 +135,8 @@ def test_what_fails_in_the_middle_leaves_both_sides_as_they_were(opened, monkeyp
     auction.offer("seller", "pencils", "price >= 1")
     auction.bid("one", "pencils", "price <= 5")
     with monkeypatch.context() as patched:
-        patched.setattr("harken.symmetric.database.books._OpenBook.enter", failing)
-        patched.setattr("harken.symmetric.database.books._OpenBook.strike", failing)
+        patched.setattr("harken.symmetric.auction.database_order_book._OpenBook.enter", failing)
+        patched.setattr("harken.symmetric.auction.database_order_book._OpenBook.strike", failing)
         for call in (
             lambda: auction.bid("two", "pencils", "price <= 9"),
             lambda: auction.withdraw("bid", "one"),

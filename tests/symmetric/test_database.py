@@ -32,7 +32,7 @@ from harken.model.values import INT_MAX, INT_MIN, Box, Kind, Point, Value
 from harken.symmetric.contract import Held, Side
 from harken.symmetric.database import DatabaseStore
 from harken.symmetric.database.loading import held_of
-from harken.symmetric.database.rules import OPERATORS, RULES
+from harken.symmetric.database.paper.rules import OPERATORS, RULES
 from harken.symmetric.reference import ReferenceStore
 from harken.symmetric.semantics import Boxes, boxes_of, event_of
 from tests.strategies import FREE, SMALL, TYPED, Generator, Vocabulary

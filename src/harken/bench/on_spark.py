@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from harken.bench.measuring import Bench
 from harken.spark import Index, Subscriptions, build_index
-from harken.spark.lifetime import temporary_session
+from harken.spark.runtime.lifetime import temporary_session
 from harken.workloads import Workload, workload
 
 if TYPE_CHECKING:

@@ -76,7 +76,7 @@ def check(
 def _types_seen(path: str, schema: Schema | None) -> dict[str, set[Type]]:
     """The types that attributes have in the first events of a file."""
     from harken.files import read_events
-    from harken.matching.seen import types_seen
+    from harken.matching.events.types import types_seen
 
     seen: dict[str, set[Type]] = {}
     count = 0
@@ -91,7 +91,7 @@ def _types_seen(path: str, schema: Schema | None) -> dict[str, set[Type]]:
 
 def _findings(file: SubscriptionFile, schema: Schema | None, seen: dict[str, set[Type]]) -> list[Finding]:
     from harken.intake import admit
-    from harken.matching.identity import Identities
+    from harken.matching.identities import Identities
     from harken.model.limits import DEFAULT_LIMITS
 
     with progress("checking", len(file)) as done:

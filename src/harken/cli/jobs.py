@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from harken import Schema
     from harken.engine import OnError
     from harken.spark import Index, Plan, Subscriptions
-    from harken.spark.sources import EventFiles
+    from harken.spark.events.sources import EventFiles
     from harken.spark.storage import Folder
 
 STORES = frozenset({"file", "hdfs", "s3", "s3a", "gs", "abfs", "abfss"})
@@ -80,7 +80,7 @@ class Outcome:
 def run_once(spark: SparkSession, job: Job, stages: Stages, work: Folder) -> Outcome:
     """Match the events that are there. If it fails, there is no output."""
     from harken.spark import write_table
-    from harken.spark.sources import sorted_out
+    from harken.spark.events.sources import sorted_out
     from harken.spark.storage import folder_at
 
     with stages.spark_stage("read", "looking at the events", spark):
@@ -105,7 +105,7 @@ def _match(job: Job, events: DataFrame, index: Index) -> tuple[Plan, Outcome]:
     from pyspark.sql import Observation
 
     from harken.spark import DatabaseSink, plan, write_table
-    from harken.spark.sources import sound
+    from harken.spark.events.sources import sound
 
     seen, found = Observation(), Observation()
     observed = events.observe(seen, *event_counts(events))
@@ -164,7 +164,7 @@ def _make_new(folder: Folder) -> None:
 def _write_bad(spark: SparkSession, job: Job, events: DataFrame | None, planned: Plan) -> None:
     """A table of the records that could not be read, if there are some."""
     from harken.spark import write_table
-    from harken.spark.sources import faulty
+    from harken.spark.events.sources import faulty
     from harken.spark.storage import folder_at
 
     assert job.rejects is not None, "who calls this has seen to it"
@@ -228,7 +228,7 @@ def event_counts(events: DataFrame) -> list[Column]:
     """What is counted of events: `events` and, if they were sorted out, `bad`."""
     from pyspark.sql import functions
 
-    from harken.spark.sources import FAULT
+    from harken.spark.events.sources import FAULT
 
     counts = [functions.count(functions.lit(1)).alias("events")]
     return [*counts, functions.count(FAULT).alias("bad")] if FAULT in events.columns else counts

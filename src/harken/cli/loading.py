@@ -128,7 +128,7 @@ def _from_lines(
     from harken.cli.findings import Finding
     from harken.files import read_subscriptions
     from harken.intake import admit
-    from harken.matching.identity import Identities
+    from harken.matching.identities import Identities
     from harken.model.limits import DEFAULT_LIMITS
 
     unread: list[Refused] = []

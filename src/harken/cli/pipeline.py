@@ -103,7 +103,7 @@ def pipeline(
     """
     from harken.cli.jobs import Job
     from harken.cli.stages import shown_stages
-    from harken.spark.sources import EventFiles
+    from harken.spark.events.sources import EventFiles
 
     for name, wanted in (("--once", once), ("--trigger", trigger), ("--checkpoint", checkpoint)):
         if wanted and not stream:
@@ -140,9 +140,9 @@ def _run(job: Job, stages: Stages, master: str, settings: dict[str, str]) -> Out
     from harken.cli.jobs import run_once
     from harken.cli.loading import is_store
     from harken.cli.streams import run_stream
-    from harken.spark.failures import retold
-    from harken.spark.lifetime import temporary_session
-    from harken.spark.session import cores_of
+    from harken.spark.runtime.failures import retold
+    from harken.spark.runtime.lifetime import temporary_session
+    from harken.spark.runtime.session import cores_of
 
     cores = cores_of(master)
     if cores is None and job.database and not _is_address(job.subscriptions) and not is_store(job.subscriptions):

@@ -20,7 +20,7 @@ Place = Annotated[str, typer.Argument(metavar="CHECKPOINT", help="The folder of 
 @stream.command()
 def status(checkpoint: Place) -> None:
     """Say which batch a stream is at, with which version of the subscriptions, and what was passed over."""
-    from harken.spark.operating import stream_status
+    from harken.spark.streaming.operating import stream_status
 
     typer.echo(str(stream_status(checkpoint)))
 
@@ -33,7 +33,7 @@ def skip(
 
     Example: harken stream skip matches.checkpoint --reason 'a file of events was removed'
     """
-    from harken.spark.operating import skip_batch
+    from harken.spark.streaming.operating import skip_batch
 
     note(f"batch {skip_batch(checkpoint, reason=reason)} will be passed over")
 
@@ -52,7 +52,7 @@ def repin(
     """
     from harken.cli.jobs import STORES
     from harken.spark import DatabaseSink, Subscriptions, TableSink
-    from harken.spark.operating import repin_batch
+    from harken.spark.streaming.operating import repin_batch
 
     scheme, found, _ = output.partition("://")
     sink = DatabaseSink(output, table) if found and scheme.lower() not in STORES else TableSink(output)

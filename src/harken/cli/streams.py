@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from harken.spark import Query, Sink, Subscriptions
-    from harken.spark.checkpoints import Checkpoint
     from harken.spark.storage import Folder
+    from harken.spark.streaming.checkpoints import Checkpoint
 
 POLL = 0.5
 """Seconds between two looks at a stream."""
@@ -36,7 +36,7 @@ _COUNTED = "harken"
 
 def run_stream(spark: SparkSession, job: Job, stages: Stages, work: Folder) -> Outcome:
     """Match events as they come in, until there are no more (`once`) or somebody interrupts."""
-    from harken.spark.sources import sorted_out
+    from harken.spark.events.sources import sorted_out
 
     _check_continues(job)
     with stages.spark_stage("read", "looking at the events", spark):
@@ -78,7 +78,7 @@ def run_stream(spark: SparkSession, job: Job, stages: Stages, work: Folder) -> O
 
 def _started(job: Job, events: DataFrame, store: Subscriptions, tally: Tally) -> StreamingQuery:
     from harken.spark import match_stream
-    from harken.spark.sources import sound
+    from harken.spark.events.sources import sound
 
     observed = events.observe(_COUNTED, *event_counts(events))
     return match_stream(
@@ -98,8 +98,8 @@ def _started(job: Job, events: DataFrame, store: Subscriptions, tally: Tally) ->
 
 def _started_rejects(job: Job, events: DataFrame) -> StreamingQuery:
     """A query of its own for events that cannot be matched; what it writes, it writes once."""
-    from harken.spark.columns import leaves
-    from harken.spark.sources import faulty
+    from harken.spark.events.columns import leaves
+    from harken.spark.events.sources import faulty
 
     writer = faulty(events, leaves(events.schema)).writeStream.format(job.format)
     writer = writer.option("checkpointLocation", _place(job).folder.child("rejects").address)
@@ -210,7 +210,7 @@ def _faults(job: Job) -> CountingSink | None:
 
 
 def _place(job: Job) -> Checkpoint:
-    from harken.spark.checkpoints import Checkpoint
+    from harken.spark.streaming.checkpoints import Checkpoint
 
     assert job.checkpoint is not None, "a stream has one"
     return Checkpoint(job.checkpoint)
@@ -233,8 +233,8 @@ def _check_continues(job: Job) -> None:
 
     Refuse rejects that are not those of an earlier run, too: these give way.
     """
-    from harken.spark.sinks.tables import is_table
     from harken.spark.storage import folder_at
+    from harken.spark.streaming.sinks.tables import is_table
 
     if job.rejects is not None and not is_table(_rejects(job), "subscriptions"):
         raise OutputExistsError(f"{_rejects(job)}/subscriptions")

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from harken import Auction
 from harken.demo.saleroom import SALES, Sale, Step, steps
-from harken.symmetric.books import BestChanged
+from harken.symmetric.auction.order_book import BestChanged
 
 SEED = 2026
 STEPS = 120

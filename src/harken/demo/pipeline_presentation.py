@@ -27,7 +27,7 @@ def show_pipeline(console: Console, sizes: Sizes | None = None, master: str = "l
     Takes a minute or so on two cores.
     """
     from harken.demo.pipeline import Market, Sizes
-    from harken.spark.failures import retold
+    from harken.spark.runtime.failures import retold
 
     chosen = sizes or Sizes()
     console.print(Rule(Text("The same on Spark, at scale", style="bold"), align="left", style="dim"))
@@ -44,7 +44,7 @@ def show_pipeline(console: Console, sizes: Sizes | None = None, master: str = "l
 
 
 def _run(console: Console, market: Market, master: str) -> None:
-    from harken.spark.lifetime import temporary_session
+    from harken.spark.runtime.lifetime import temporary_session
 
     sizes = market.sizes
     with console.status("starting Spark") as status, temporary_session(master) as spark:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from harken.matching.contract import AccessPath, Incoming, Learning, Matcher, Pairs, Saveable, Slots, Stats
-from harken.matching.events import EventBatch
-from harken.matching.mentions import Mentions
+from harken.matching.events.batch import EventBatch
+from harken.matching.events.mentions import Mentions
 from harken.matching.reference import ReferenceMatcher
 from harken.matching.saving import State
 from harken.model.events import FlatEvent
 from harken.model.expressions import Expression
 
 if TYPE_CHECKING:
-    from harken.matching.dynamic import DynamicMatcher
+    from harken.matching.clusters.dynamic import DynamicMatcher
 
 SMALL = 1_000
 """Up to so many subscriptions, evaluating each is quicker than loading the kernels."""
@@ -121,6 +121,6 @@ class AutoMatcher:
 
 
 def _new_index() -> DynamicMatcher:
-    from harken.matching.dynamic import DynamicMatcher  # loads the kernels
+    from harken.matching.clusters.dynamic import DynamicMatcher  # loads the kernels
 
     return DynamicMatcher()

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from harken.matching.events import EventBatch
-from harken.matching.mentions import Mentions
+from harken.matching.events.batch import EventBatch
+from harken.matching.events.mentions import Mentions
 from harken.matching.saving import State
 from harken.model.events import FlatEvent
 from harken.model.expressions import Expression

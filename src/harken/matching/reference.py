@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from harken.matching.contract import AccessPath, Incoming, Pairs, Slots, Stats
-from harken.matching.events import EventBatch
-from harken.matching.mentions import Mentions
+from harken.matching.events.batch import EventBatch
+from harken.matching.events.mentions import Mentions
 from harken.model.evaluation import truth
 from harken.model.events import FlatEvent
 from harken.model.expressions import Expression, predicates

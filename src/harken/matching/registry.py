@@ -25,19 +25,19 @@ _ALGORITHMS: dict[str, Algorithm] = {
         "evaluates each of a few subscriptions, clusters many dynamically; the default",
     ),
     "counting": Algorithm(
-        "harken.matching.counting:CountingMatcher",
+        "harken.matching.counting.matcher:CountingMatcher",
         "counts, for every clause, how many of its predicates an event satisfies; the classical algorithm",
     ),
     "dynamic": Algorithm(
-        "harken.matching.dynamic:DynamicMatcher",
+        "harken.matching.clusters.dynamic:DynamicMatcher",
         "clusters under keys of several attributes that follow the subscriptions and the events",
     ),
     "propagation": Algorithm(
-        "harken.matching.propagation:PropagationMatcher",
+        "harken.matching.clusters.propagation:PropagationMatcher",
         "clusters of clauses under the one predicate that the fewest events satisfy",
     ),
     "static": Algorithm(
-        "harken.matching.static:StaticMatcher",
+        "harken.matching.clusters.static:StaticMatcher",
         "clusters under keys of several attributes, chosen by cost for what is there",
     ),
     "reference": Algorithm(

@@ -9,31 +9,31 @@ from typing import TYPE_CHECKING
 from harken.deferring import deferred
 
 if TYPE_CHECKING:
-    from harken.spark.compiling import CompiledSubscriptions, compile_subscriptions
-    from harken.spark.index import Index, build_index
-    from harken.spark.lasting import EventValidity
-    from harken.spark.matching import MatchedEvents, Plan, match, plan
-    from harken.spark.operating import StreamStatus, repin_batch, skip_batch, stream_status
-    from harken.spark.session import local_session
-    from harken.spark.sinks import DatabaseSink, KafkaSink, Query, Sink, TableSink, write_table
-    from harken.spark.statistics import EventStatistics, event_statistics
-    from harken.spark.stream import match_stream
-    from harken.spark.subscriptions import Change, Subscriptions
+    from harken.spark.index.index import Index, build_index
+    from harken.spark.matching.batch import MatchedEvents, Plan, match, plan
+    from harken.spark.runtime.session import local_session
+    from harken.spark.statistics.event_statistics import EventStatistics, event_statistics
+    from harken.spark.streaming.operating import StreamStatus, repin_batch, skip_batch, stream_status
+    from harken.spark.streaming.retained_events import EventValidity
+    from harken.spark.streaming.sinks import DatabaseSink, KafkaSink, Query, Sink, TableSink, write_table
+    from harken.spark.streaming.stream import match_stream
+    from harken.spark.subscriptions.compiling import CompiledSubscriptions, compile_subscriptions
+    from harken.spark.subscriptions.subscriptions import Change, Subscriptions
     from harken.spark.symmetric import symmetric_match
 else:
     __getattr__ = deferred(
         __name__,
         {
-            "compiling": ("CompiledSubscriptions", "compile_subscriptions"),
-            "index": ("Index", "build_index"),
-            "lasting": ("EventValidity",),
-            "matching": ("MatchedEvents", "Plan", "match", "plan"),
-            "operating": ("StreamStatus", "repin_batch", "skip_batch", "stream_status"),
-            "session": ("local_session",),
-            "sinks": ("DatabaseSink", "KafkaSink", "Query", "Sink", "TableSink", "write_table"),
-            "statistics": ("EventStatistics", "event_statistics"),
-            "stream": ("match_stream",),
-            "subscriptions": ("Change", "Subscriptions"),
+            "subscriptions.compiling": ("CompiledSubscriptions", "compile_subscriptions"),
+            "index.index": ("Index", "build_index"),
+            "streaming.retained_events": ("EventValidity",),
+            "matching.batch": ("MatchedEvents", "Plan", "match", "plan"),
+            "streaming.operating": ("StreamStatus", "repin_batch", "skip_batch", "stream_status"),
+            "runtime.session": ("local_session",),
+            "streaming.sinks": ("DatabaseSink", "KafkaSink", "Query", "Sink", "TableSink", "write_table"),
+            "statistics.event_statistics": ("EventStatistics", "event_statistics"),
+            "streaming.stream": ("match_stream",),
+            "subscriptions.subscriptions": ("Change", "Subscriptions"),
             "symmetric": ("symmetric_match",),
         },
     )

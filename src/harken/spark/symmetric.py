@@ -22,8 +22,15 @@ from harken.model.schema import Schema
 from harken.model.subscriptions import moment_of
 from harken.model.values import Type
 from harken.normal.compiled import conform
-from harken.spark.compiling import Rules, compile_source, compiled_columns, plain, portions, subscription_columns
-from harken.spark.sharding import Division, divide, router_rows
+from harken.spark.index.sharding import Division, divide, router_rows
+from harken.spark.subscriptions.compiling import (
+    Rules,
+    compile_source,
+    compiled_columns,
+    plain,
+    portions,
+    subscription_columns,
+)
 from harken.symmetric.arguments import checked_covers, checked_schema, positive
 from harken.symmetric.contract import Held, Store
 from harken.symmetric.semantics import Boxes, Covers, boxes_of

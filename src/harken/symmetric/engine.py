@@ -13,7 +13,7 @@ from harken.engine import Engine
 from harken.errors import BulkLoadError, CopyError, EventError
 from harken.intake import SubscriptionSource, texts_of
 from harken.language import to_text
-from harken.matching.tables import frame_of
+from harken.matching.events.tables import frame_of
 from harken.model.arguments import check_several, checked_limits
 from harken.model.expressions import Expression
 from harken.model.limits import DEFAULT_LIMITS, Limits

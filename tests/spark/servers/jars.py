@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pyspark
 
-from harken.spark.java import java_home
+from harken.spark.runtime.java import java_home
 
 _UNREACHABLE = re.compile(
     r"Host \S+ not found|java\.net\.(?:ConnectException|NoRouteToHostException|UnknownHostException)[^\n)]*"

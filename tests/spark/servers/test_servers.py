@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SESSION = """
 import json, sys
-from harken.spark.session import local_session
+from harken.spark.runtime.session import local_session
 
 settings, *addresses = json.loads(sys.argv[1])
 spark = local_session("local[1]", settings=settings)

@@ -19,7 +19,7 @@ from harken import Engine
 from harken.bench.loading import contenders
 from harken.bench.measuring import Bench, Curve, Figure, Plot, Ratio, Result, timed
 from harken.bench.verifying import aimed, sample, verify
-from harken.matching.dynamic import DynamicMatcher
+from harken.matching.clusters.dynamic import DynamicMatcher
 from harken.model.expressions import Expression
 from harken.workloads import Workload, workload
 

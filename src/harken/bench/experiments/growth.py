@@ -16,12 +16,12 @@ from datetime import timedelta
 from pathlib import Path
 
 from harken.bench.measuring import Bench, Curve, Figure, Plot, Ratio, Result
-from harken.spark.index import index_beside
-from harken.spark.ledger import Ledger
-from harken.spark.readers import Reader, Readers
-from harken.spark.sinks.placing import is_placed, place
+from harken.spark.index.index import index_beside
 from harken.spark.storage import Folder, folder_at
-from harken.spark.subscriptions import Subscriptions
+from harken.spark.streaming.ledger import Ledger
+from harken.spark.streaming.sinks.placing import is_placed, place
+from harken.spark.subscriptions.readers import Reader, Readers
+from harken.spark.subscriptions.subscriptions import Subscriptions
 
 HELD = 10_000
 """Subscriptions there are at a time."""

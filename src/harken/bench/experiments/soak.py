@@ -15,7 +15,7 @@ from harken import Engine, algorithms, parse
 from harken.bench.measuring import Bench, Curve, Figure, Plot, Result
 from harken.bench.memory import resident_bytes
 from harken.matching.auto import SMALL as AUTO_LIMIT
-from harken.matching.events import EventSource
+from harken.matching.events.batch import EventSource
 from harken.model.evaluation import truth
 from harken.model.subscriptions import SubscriptionId
 from harken.workloads.mixed import FlatEvent, Mixed, event_table

@@ -18,7 +18,7 @@ from harken.bench.measuring import Bench, Figure, Ratio, Result
 from harken.bench.on_spark import Ground, ground
 from harken.bench.verifying import verify_workload
 from harken.spark import Index, match, write_table
-from harken.spark.session import BATCH_BYTES, BATCH_ROWS
+from harken.spark.runtime.session import BATCH_BYTES, BATCH_ROWS
 
 CEILING = 0.6
 """Of the throughput of a job that only counts rows, the ceiling that Spark itself sets."""

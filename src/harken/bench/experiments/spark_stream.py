@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from harken.bench.measuring import Bench, Curve, Figure, Plot, Result
 from harken.bench.on_spark import Ground, ground
 from harken.spark import Subscriptions, match_stream
-from harken.spark.ledger import Entry, Ledger
+from harken.spark.streaming.ledger import Entry, Ledger
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

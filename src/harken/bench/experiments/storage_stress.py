@@ -19,11 +19,11 @@ from harken import Engine
 from harken.bench.apart import run_apart
 from harken.bench.measuring import Bench, Figure, Result
 from harken.errors import ConcurrentChangeError, HarkenError
-from harken.spark.checking import damaged
-from harken.spark.index import Index, build_index, index_beside
-from harken.spark.opened import Parts, open_index
-from harken.spark.subscriptions import Subscriptions
-from harken.spark.versions import VersionLog
+from harken.spark.index.checking import damaged
+from harken.spark.index.index import Index, build_index, index_beside
+from harken.spark.index.worker_cache import Parts, open_index
+from harken.spark.subscriptions.subscriptions import Subscriptions
+from harken.spark.subscriptions.versions import VersionLog
 
 ROLES = ("read", "read", "write", "compact", "vacuum")
 IDS = 200

@@ -1,1 +1,1 @@
-"""Numba functions only: flat arrays in, flat arrays out."""
+"""What all loops share: the layout of their arrays, and the truth of a predicate."""

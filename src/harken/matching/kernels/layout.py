@@ -165,6 +165,10 @@ class Events(NamedTuple):
     also: npt.NDArray[np.int32]
 
 
+RING = 16
+"""Events under way, at least: those of three stages and one more."""
+
+
 class Scratch(NamedTuple):
     """The state of one matching call; the index itself is only read."""
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from harken.errors import ConcurrentChangeError
 from harken.symmetric.contract import Store
 from harken.symmetric.database.connections import Database, OvertakenError, dialect_of
-from harken.symmetric.database.dialects import checked_schema_name, dialect
+from harken.symmetric.database.sql.dialect import checked_schema_name
+from harken.symmetric.database.sql.dialects import dialect
 from harken.symmetric.database.store import DatabaseStore
 from harken.symmetric.partitions import Partitions
 

@@ -9,9 +9,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from harken.symmetric.contract import Side
-from harken.symmetric.database.dialects import Dialect, Index
-from harken.symmetric.database.schema import CLAUSES, Layout
+from harken.symmetric.database.schema import CLAUSES
 from harken.symmetric.database.slots import is_single
+from harken.symmetric.database.sql.dialect import Dialect, Index
 from harken.symmetric.pointsets import PointSet
 from harken.symmetric.semantics import Box
 
@@ -61,9 +61,6 @@ class Spread:
         return self.coming / values if 2 * values < self.seen else 0.0
 
 
-ENCODINGS = ("ranges", "paper")
-
-
 class Encoding(Protocol):
     """Keeps clauses that ask something in tables of its own. Has no state: threads may share it."""
 
@@ -98,14 +95,6 @@ class Encoding(Protocol):
         self, connection: Connection, side: Side, asked: Sequence[Box], decides: Decides, at: int
     ) -> Iterator[Found]:
         """What is held, holds at a time, and matches boxes that ask something; the same may come again."""
-
-
-def encoding(name: str, layout: Layout) -> Encoding:
-    """An encoding by its name."""
-    from harken.symmetric.database.paper import PaperEncoding
-    from harken.symmetric.database.ranges import RangeEncoding
-
-    return RangeEncoding(layout) if name == "ranges" else PaperEncoding(layout)
 
 
 def described(dialect: Dialect, columns: Mapping[str, str]) -> str:

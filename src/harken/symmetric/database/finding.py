@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harken.symmetric.contract import Side
 from harken.symmetric.database.attributes import Attribute, Attributes, Cluster
-from harken.symmetric.database.dialects import Row, Source, Word
 from harken.symmetric.database.encodings import Decides, Found
 from harken.symmetric.database.rows import PLACE_COLUMNS, Place
 from harken.symmetric.database.schema import Layout
@@ -36,6 +35,7 @@ from harken.symmetric.database.slots import (
     keys_to_search,
     slots_to_search,
 )
+from harken.symmetric.database.sql.dialect import Row, Source, Word
 from harken.symmetric.semantics import Box
 
 if TYPE_CHECKING:

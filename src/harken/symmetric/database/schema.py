@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from harken.errors import ConstraintError, IndexFormatError
 from harken.symmetric.contract import OTHER, Side
-from harken.symmetric.database.dialects import Dialect, Index, Names
+from harken.symmetric.database.sql.dialect import Dialect, Index, Names
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -19,12 +19,14 @@ from harken.model.subscriptions import SubscriptionId, moment_of
 from harken.normal.operators import EPOCH, microseconds
 from harken.symmetric.contract import OTHER, Held, Notice, Pair, Side, arriving, check_kind, duplicate, unknown
 from harken.symmetric.database.connections import Database, Result, dialect_of
-from harken.symmetric.database.dialects import Dialect, Names, Row, checked_schema_name, dialect
-from harken.symmetric.database.encodings import ENCODINGS, Decides, Spread
-from harken.symmetric.database.encodings import encoding as encoding_named
+from harken.symmetric.database.encodings import Decides, Encoding, Spread
 from harken.symmetric.database.loading import held_of
+from harken.symmetric.database.paper.encoding import PaperEncoding
+from harken.symmetric.database.ranges.encoding import RangeEncoding
 from harken.symmetric.database.rows import id_of, id_text
 from harken.symmetric.database.schema import HOLDS, SIDES, Layout, clause_number
+from harken.symmetric.database.sql.dialect import Dialect, Names, Row, checked_schema_name
+from harken.symmetric.database.sql.dialects import dialect
 from harken.symmetric.semantics import Box, Boxes, Covers
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 20_000
 """Constraints that are written together while many are loaded."""
+
+_ENCODINGS: dict[str, Callable[[Layout], Encoding]] = {"ranges": RangeEncoding, "paper": PaperEncoding}
 
 _KEPT = ("number", "id", "said", "valid_until", "clauses", "always", "valid_from")
 
@@ -57,11 +61,11 @@ class DatabaseStore:
     def __init__(
         self, url: str, *, encoding: Literal["ranges", "paper"] = "ranges", schema_name: str | None = None
     ) -> None:
-        if encoding not in ENCODINGS:
-            raise ArgumentError.choice("encoding", encoding, ENCODINGS)
+        if encoding not in _ENCODINGS:
+            raise ArgumentError.choice("encoding", encoding, tuple(_ENCODINGS))
         spoken = dialect(dialect_of(url))
         self._layout = Layout(spoken, spoken.names(checked_schema_name(schema_name)), encoding)
-        self._encoding = encoding_named(encoding, self._layout)
+        self._encoding: Encoding = _ENCODINGS[encoding](self._layout)
         first = self._encoding.on_connect
         self._database = Database(url, on_connect=lambda connection: spoken.on_connect(connection, first))
         self._preparing = SharedLock()

@@ -1,0 +1,342 @@
+"""Clusters in memory: blocks, the directory, access tables, and the room they need to grow."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from harken.matching.clusters.kernels.placing import (
+    FREE_CLASSES,
+    cluster_sizes,
+    copy_compact,
+    lines_in_use,
+    place_clauses,
+    read_clauses,
+    take_out,
+)
+from harken.matching.clusters.kernels.soundness import Found
+from harken.matching.clusters.soundness import check_clusters, check_tables
+from harken.matching.contract import Slots
+from harken.matching.growing import GrowingArray
+from harken.matching.kernels.layout import (
+    ALL_TABLE,
+    CLAUSE,
+    END_NODE,
+    END_SHARED,
+    FIRST_KEY_TABLE,
+    FREE_NODE,
+    FREE_SHARED,
+    LINE,
+    NODE,
+    PREDICATE_TABLE,
+    PRESENCE_TABLE,
+    RANGE_TABLE,
+    SHARED,
+    SIBLING,
+    SPARE,
+    Blocks,
+    Chances,
+    Clauses,
+    Predicates,
+    Tables,
+)
+from harken.matching.saving import State
+from harken.model import capacity
+
+SMALLEST = 1_024 * LINE
+
+WASTE = 1.6
+"""How many times the room that clusters need they may take, unless something else is asked for."""
+
+
+class ClusterStore:
+    """Clusters under access paths. Changes must not run beside anything else; matching only reads."""
+
+    def __init__(self) -> None:
+        self.words: npt.NDArray[np.uint32] = np.zeros(SMALLEST, np.uint32)
+        self.directory: npt.NDArray[np.uint32] = np.zeros(64, np.uint32)
+        self.free = np.zeros(FREE_CLASSES, np.int64)
+        self.free[0] = 1  # block 0 stands for none
+        self.block_of = GrowingArray(np.uint32)
+        self._shared_block = GrowingArray(np.uint32)
+        self._shared_head = GrowingArray(np.int32)
+        self._nodes: npt.NDArray[np.int32] = np.zeros((4, NODE), np.int32)
+        self._spare = np.zeros(SPARE, np.int64)
+        self._spare[[FREE_SHARED, FREE_NODE]] = -1
+        self._shared_block.grow_to(4)
+        self._shared_head.grow_to(4)
+        self.schemas: list[tuple[int, ...]] = [()] * FIRST_KEY_TABLE
+        self._base = GrowingArray(np.int64)
+        self._size = GrowingArray(np.int64)
+        self._first = GrowingArray(np.int32)
+        self._dimension = GrowingArray(np.int32)
+        self._stride = GrowingArray(np.int64)
+        self._radix = GrowingArray(np.int64)
+        self._closed = GrowingArray(np.bool_)
+        self._population = GrowingArray(np.int64)
+        self._end = 0
+        self._first.append(0)
+        for _ in (ALL_TABLE, PREDICATE_TABLE, PRESENCE_TABLE, RANGE_TABLE):
+            self._add_region(1)
+
+    @property
+    def nbytes(self) -> dict[str, int]:
+        """Bytes by part."""
+        return {
+            "clusters": int(self.free[0]) * LINE * 4,
+            "room to grow": self.words.nbytes - int(self.free[0]) * LINE * 4,
+            "directory": self.directory.nbytes,
+            "locations": self.block_of.nbytes,
+            "shared clauses": self._shared_block.nbytes + self._shared_head.nbytes + self._nodes.nbytes,
+        }
+
+    def tables(self) -> Tables:
+        """The access tables as kernels see them."""
+        return Tables(
+            self._base.values,
+            self._first.values,
+            self._dimension.values,
+            self._stride.values,
+            self._radix.values,
+            self._closed.values,
+            self._population.values,
+        )
+
+    def blocks(self) -> Blocks:
+        """Clusters and directory as kernels see them."""
+        return Blocks(
+            self.words,
+            self.directory,
+            self.block_of.values,
+            self._shared_block.values,
+            self._shared_head.values,
+            self._nodes,
+            self._spare,
+        )
+
+    def state(self) -> State:
+        """All that is in use, as it lies. Room to grow is made anew where it is wanted."""
+        spare = self._spare
+        arrays = {
+            "words": self.words[: int(self.free[0]) * LINE],
+            "directory": self.directory[: self._end],
+            "free": self.free,
+            "block_of": self.block_of.values,
+            "shared_block": self._shared_block.values[: spare[END_SHARED]],
+            "shared_head": self._shared_head.values[: spare[END_SHARED]],
+            "nodes": self._nodes[: spare[END_NODE]],
+            "spare": spare,
+            "size": self._size.values,
+            **self.tables()._asdict(),
+        }
+        return State({"schemas": self.schemas}, arrays)
+
+    def restore(self, state: State, predicates: Predicates, slots: Slots) -> Found:
+        """Hold what another store held, of these predicates and slots; what that is. Only an empty one can."""
+        self.words, self.directory = state.array("words", np.uint32), state.array("directory", np.uint32)
+        self._end = len(self.directory)
+        self.free, self._spare = state.array("free", np.int64), state.array("spare", np.int64)
+        self.block_of = GrowingArray.of(state.array("block_of", np.uint32))
+        self._shared_block = GrowingArray.of(state.array("shared_block", np.uint32))
+        self._shared_head = GrowingArray.of(state.array("shared_head", np.int32))
+        self._nodes = state.array("nodes", np.int32, 2)
+        self.schemas = [tuple(schema) for schema in state.fact("schemas")]
+        self._size = GrowingArray.of(state.array("size", np.int64))
+        self._base = GrowingArray.of(state.array("base", np.int64))
+        self._first = GrowingArray.of(state.array("first", np.int32))
+        self._dimension = GrowingArray.of(state.array("dimension", np.int32))
+        self._stride = GrowingArray.of(state.array("stride", np.int64))
+        self._radix = GrowingArray.of(state.array("radix", np.int64))
+        self._closed = GrowingArray.of(state.array("closed", np.bool_))
+        self._population = GrowingArray.of(state.array("population", np.int64))
+        tables, size = self.tables(), self._size.values
+        check_tables(predicates, tables, size, self.directory, self.schemas)
+        return check_clusters(predicates, tables, size, self.blocks(), self.free, slots)
+
+    def add_key_table(self, dimensions: tuple[int, ...], radixes: tuple[int, ...]) -> int:
+        """A table whose keys are equalities on these dimensions, for codes below the radixes; its number.
+
+        Keys that differ in the first dimension only lie side by side, those that differ in the last far apart.
+        """
+        table = self._closed_table(len(dimensions))
+        if table is None:
+            for _ in dimensions:
+                for array in (self._dimension, self._stride, self._radix):
+                    array.append(0)
+            self.schemas.append(())
+            table = self._add_region(0)
+        places = 1
+        first = int(self._first.values[table])
+        for at, (dimension, radix) in enumerate(zip(dimensions, radixes, strict=True), first):
+            self._dimension.values[at] = dimension
+            self._stride.values[at] = places
+            self._radix.values[at] = radix
+            places *= radix
+        self.schemas[table] = tuple(sorted(dimensions))
+        self._closed.values[table] = False
+        self._widen(table, places)
+        return table
+
+    def _closed_table(self, length: int) -> int | None:
+        """A closed, empty table of keys of this length, to be used again."""
+        first = self._first.values
+        for table in range(FIRST_KEY_TABLE, len(self.schemas)):
+            is_free = self._closed.values[table] and self._population.values[table] == 0
+            if is_free and first[table + 1] - first[table] == length:
+                return table
+        return None
+
+    def make_room(self, predicates: int, dimensions: int, cells: int) -> None:
+        """Have a place in the directory for every predicate, dimension and cell."""
+        self._widen(PREDICATE_TABLE, predicates)
+        self._widen(PRESENCE_TABLE, dimensions)
+        self._widen(RANGE_TABLE, cells)
+
+    def check_room(self, clauses: int, predicates: int) -> None:
+        """CapacityError if there is no number for so many more clauses, or for where they would be."""
+        spare, known = self._spare, int(self._population.values.sum())
+        capacity.check("clauses", known + clauses, capacity.CLAUSES)
+        # A clause may come to be shared with one before, which takes a number and two owners.
+        owners = max(int(spare[END_SHARED]) + clauses, int(spare[END_NODE]) + 2 * clauses)
+        capacity.check("owners of clauses", owners, capacity.CLAUSES)
+        lines = int(self.free[0]) + (predicates + clauses) // LINE
+        capacity.check("cache lines of clusters", lines, capacity.LINES)
+
+    def place(self, predicates: Predicates, chances: Chances, clauses: Clauses) -> None:
+        """Put clauses under their best access paths. Linear in their number."""
+        residual = np.zeros(int(np.diff(clauses.first).max(initial=0)) + 1, np.int64)
+        done = 0
+        while True:
+            tables, blocks = self.tables(), self.blocks()
+            done = place_clauses(predicates, tables, blocks, self.free, chances, clauses, done, residual)
+            if done == len(clauses.slot):
+                return
+            self.grow()
+
+    def take_out(self, predicates: Predicates, slots: npt.NDArray[np.int64], widest: int) -> npt.NDArray[np.int64]:
+        """Remove subscriptions whose clauses have at most so many predicates; the words of all their clauses."""
+        words = np.zeros(8 * len(slots) + widest, np.int64)
+        done, count = 0, 0
+        while True:
+            done, count = take_out(predicates, self.tables(), self.blocks(), slots, widest, words, done, count)
+            if done == len(slots):
+                return words[:count]
+            words = np.concatenate([words, np.zeros(len(words), np.int64)])
+
+    def read(self, predicates: Predicates, slots: npt.NDArray[np.int64], widest: int) -> Clauses:
+        """All clauses of these slots, also where a change of others has failed. Linear in the size of clusters."""
+        wanted = np.zeros(int(slots.max(initial=-1)) + 1, np.bool_)
+        wanted[slots] = True
+        # The number of clauses in a table is what it gets last when it is made.
+        places = np.concatenate([self.used_places(table) for table in range(len(self._population))])
+        clause, counts = np.zeros(widest, np.int64), np.zeros(2, np.int64)
+        tables, blocks, nothing = self.tables(), self.blocks(), np.zeros(0, np.int64)
+        read_clauses(predicates, tables, blocks, places, wanted, clause, counts, nothing, nothing, nothing)
+        size, slot, words = (
+            np.zeros(counts[0], np.int64),
+            np.zeros(counts[0], np.int64),
+            np.zeros(counts[1], np.int64),
+        )
+        read_clauses(predicates, tables, blocks, places, wanted, clause, counts, size, slot, words)
+        alone = np.bincount(slot, minlength=len(wanted))[slot] == 1
+        return Clauses(np.concatenate([[0], np.cumsum(size)]), words, slot, alone)
+
+    def entries_of(self, slot: int) -> list[tuple[int, int]]:
+        """The clauses of a subscription: the block and the entry id of each."""
+        located = int(self.block_of.values[slot])
+        if located < SHARED:
+            return [(located, slot)] if located else []
+        entries, node = [], located - SHARED
+        while node >= 0:
+            number = int(self._nodes[node, CLAUSE])
+            entries.append((int(self._shared_block.values[number]), SHARED + number))
+            node = int(self._nodes[node, SIBLING])
+        return entries
+
+    def used_places(self, table: int) -> npt.NDArray[np.int64]:
+        """The directory entries of a table that lead somewhere."""
+        base, size = int(self._base.values[table]), int(self._size.values[table])
+        return base + np.flatnonzero(self.directory[base : base + size])
+
+    def entries_at(self, table: int, key: int) -> int:
+        """How many clauses stand under an access path."""
+        return int(cluster_sizes(self.blocks(), np.array([self._base.values[table] + key])).sum())
+
+    def table_stats(self, table: int) -> dict[str, object]:
+        """What a table holds: clauses, clusters, and the sizes of those."""
+        sizes = cluster_sizes(self.blocks(), self.used_places(table))
+        sizes = sizes[sizes > 0]
+        return {
+            "population": int(self._population.values[table]),
+            "clusters": len(sizes),
+            "mean_cluster": float(sizes.mean()) if len(sizes) else 0.0,
+            "largest_cluster": int(sizes.max(initial=0)),
+        }
+
+    def radixes(self, table: int) -> dict[int, int]:
+        """The codes a key table has places for, by dimension: those below."""
+        keyed = slice(self._first.values[table], self._first.values[table + 1])
+        return dict(zip(self._dimension.values[keyed].tolist(), self._radix.values[keyed].tolist(), strict=True))
+
+    def close_key_table(self, table: int) -> None:
+        """Let no clause enter a key table and no event look there; its clauses can still be moved."""
+        self._closed.values[table] = True
+        self.schemas[table] = ()
+
+    def compact(self, waste: float = WASTE) -> None:
+        """Lay the clusters side by side if they take so many times the room they need. Linear in their size."""
+        blocks, used = self.blocks(), int(self.free[0])
+        needed = lines_in_use(blocks) + 1
+        if needed * waste > used:
+            return
+        words = np.zeros((needed + needed // 8) * LINE, np.uint32)
+        free, directory = np.zeros(FREE_CLASSES, np.int64), self.directory.copy()
+        free[0] = copy_compact(blocks._replace(directory=directory), words)
+        # At once, so that whatever fails the clusters can be read.
+        self.words, self.directory, self.free = words, directory, free
+
+    def grow(self) -> None:
+        """Make room for more blocks, and for more shared clauses if it is those that lack it."""
+        shared, nodes = int(self._spare[END_SHARED]), int(self._spare[END_NODE])
+        if shared + 1 > len(self._shared_head) or nodes + 2 > len(self._nodes):
+            self._shared_block.grow_to(shared + shared // 2 + 16)
+            self._shared_head.grow_to(shared + shared // 2 + 16)
+            larger_nodes = np.zeros((nodes + nodes // 2 + 16, NODE), np.int32)
+            larger_nodes[:nodes] = self._nodes[:nodes]
+            self._nodes = larger_nodes
+            return
+        capacity.check("cache lines of clusters", len(self.words) // LINE + 1, capacity.LINES)
+        room = min(len(self.words) + max(SMALLEST, len(self.words) // 2), capacity.LINES * LINE)
+        larger = np.zeros(room, np.uint32)
+        larger[: len(self.words)] = self.words
+        self.words = larger
+
+    def _add_region(self, places: int) -> int:
+        self._reserve(places)
+        self._base.append(self._end)
+        self._size.append(places)
+        self._first.append(len(self._dimension))
+        self._closed.append(False)
+        self._end += places
+        return self._population.append(0)
+
+    def _widen(self, table: int, places: int) -> None:
+        """Give a table more places; its region moves to the end of the directory."""
+        size = int(self._size.values[table])
+        if places <= size:
+            return
+        room = places if table >= FIRST_KEY_TABLE else max(places, size + size // 2, 16)
+        self._reserve(room)
+        old, new = int(self._base.values[table]), self._end
+        self.directory[new : new + size] = self.directory[old : old + size]
+        self._end += room
+        # Whatever fails, all clusters of the table can be read at one place or the other.
+        self._base.values[table] = new
+        self._size.values[table] = room
+        self.directory[old : old + size] = 0
+
+    def _reserve(self, places: int) -> None:
+        if self._end + places > len(self.directory):
+            larger = np.zeros(max(self._end + places, len(self.directory) * 3 // 2), np.uint32)
+            larger[: self._end] = self.directory[: self._end]
+            self.directory = larger

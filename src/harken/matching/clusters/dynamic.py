@@ -1,0 +1,195 @@
+"""Dynamic clustering (Fabret et al. 2000, section 4): tables come and go with the subscriptions and events.
+
+The paper's metrics count clauses. Here they count what is to be saved, checks per event, so that one threshold
+serves all sizes: a table is made when the checks it saves are worth its lookup, and dropped when no longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from harken.matching.clusters.cost import calibrated
+from harken.matching.clusters.kernels.maintaining import saved_by, tally_savings
+from harken.matching.clusters.keyed import KeyedMatcher, Schema
+from harken.matching.contract import Slots, Stats
+from harken.matching.kernels.layout import FIRST_KEY_TABLE, PREDICATE_TABLE
+from harken.matching.saving import State
+
+MOST_TABLES = 256
+
+MOST_DIMENSIONS = 256
+"""Dimensions that are considered for keys."""
+
+TOGETHER = 8
+"""Tables that are made at once, at most."""
+
+SAMPLED_FOR_SAVINGS = 100_000
+"""Clusters that are looked at to see what further tables would save."""
+
+SAMPLED_CLUSTERS = 2_000
+"""Clusters of a table that are looked at to see what it saves."""
+
+
+class DynamicMatcher(KeyedMatcher):
+    """Clusters under multi-attribute keys that follow the subscriptions.
+
+    `margin` is how many times its lookup a new table has to save; `patience` how many subscriptions at least
+    come or go before the tables are looked at again. With `adapt=False` the tables stay as they are, which is
+    the paper's "no change".
+    """
+
+    def __init__(
+        self,
+        *,
+        prefetch: bool = True,
+        margin: float = 1.5,
+        patience: int = 1_000,
+        adapt: bool = True,
+    ) -> None:
+        super().__init__(prefetch=prefetch)
+        self.adapt = adapt
+        self._margin = margin
+        self._patience = patience
+        self._changes = 0
+        self._moves = 0
+        self._made = 0
+        self._dropped = 0
+
+    def rescue(self, broken: Self, slots: Slots) -> None:
+        """As every cluster matcher; the tallies go on."""
+        self.adapt = broken.adapt
+        super().rescue(broken, slots)
+        self._made, self._dropped, self._moves = broken._made, broken._dropped, broken._moves
+
+    def stats(self) -> Stats:
+        """As every cluster matcher, and what maintenance has done."""
+        return {
+            **super().stats(),
+            "tables_made": self._made,
+            "tables_dropped": self._dropped,
+            "clauses_moved": self._moves,
+        }
+
+    def state(self) -> State:
+        """As every cluster matcher, and what maintenance has done."""
+        tallies = {"changes": self._changes, "moves": self._moves, "made": self._made, "dropped": self._dropped}
+        return super().state().with_facts(adapt=self.adapt, **tallies)
+
+    def restore(self, state: State, slots: Slots) -> None:
+        """As every cluster matcher; the tallies go on."""
+        super().restore(state, slots)
+        self.adapt = bool(state.fact("adapt"))
+        self._changes, self._moves = state.count("changes"), state.count("moves")
+        self._made, self._dropped = state.count("made"), state.count("dropped")
+
+    def _choose_anew(self) -> None:
+        if self.adapt:
+            self.reorganise()
+            super()._choose_anew()
+
+    def _maintain(self, change: int) -> None:
+        self._changes += abs(change)
+        if self.adapt and self._changes >= max(self._patience, self._slots // 10):
+            self._changes = 0
+            self.reorganise()
+
+    def reorganise(self) -> None:
+        """Drop tables that do not pay, then make those that do, best first, as long as there are any."""
+        with self._changing():
+            self._chances = None
+            worth = calibrated().checks_per_lookup
+            self._drop_idle(self._margin * worth / 3)
+            while len(self._store.schemas) < MOST_TABLES:
+                wanted = self._best_schemas(self._margin * worth)
+                if not wanted:
+                    break
+                self._add_tables(wanted)
+                self._made += len(wanted)
+                # Clauses under other tables have keys as good: only those the savings come from need move.
+                origins = sorted(set().union(*wanted.values()))
+                self._moves += self._redistribute(self._places(origins))
+            self._store.compact()
+
+    def _places(self, tables: Iterable[int]) -> npt.NDArray[np.int64]:
+        """The directory entries in use of these tables."""
+        return np.concatenate([self._store.used_places(each) for each in tables])
+
+    def _best_schemas(self, least: float) -> dict[Schema, set[int]]:
+        """New schemas that save at least so many checks: the best, and others nearly as good beside it.
+
+        Each comes with the tables whose clauses it would serve better.
+        """
+        tables, considered = len(self._store.schemas), self._considered()
+        savings = self._savings(considered)
+        found: dict[Schema, float] = {}
+        origins: dict[Schema, set[int]] = {}
+        for row, at in np.argwhere(savings > 0).tolist():
+            known = self._store.schemas[row] if row < tables else (considered[row - tables],)
+            schema = tuple(sorted((*known, considered[at])))
+            if schema not in self._store.schemas and self._is_possible(schema):
+                found[schema] = found.get(schema, 0.0) + savings[row, at]
+                origins.setdefault(schema, set()).add(row if row < tables else PREDICATE_TABLE)
+        paying = {schema: saved for schema, saved in found.items() if saved > least * self._looked_up(schema)}
+        best = max(paying.values(), default=0.0)
+        # Clauses counted for one schema may move for another: taking only the nearly best errs little.
+        ranked = sorted(paying.items(), key=lambda each: -each[1])
+        return {schema: origins[schema] for schema, saved in ranked[:TOGETHER] if saved > 0.7 * best}
+
+    def _savings(self, considered: list[int]) -> npt.NDArray[np.float64]:
+        """What tables with one of these dimensions more would save, from a sample: see `tally_savings`."""
+        tables = self._store.tables()
+        column = np.full(max(1, len(self._predicates.dimensions)), -1, np.int32)
+        column[considered] = np.arange(len(considered))
+        savings = np.zeros((len(tables.base) + len(considered), max(1, len(considered))))
+        places = self._places([PREDICATE_TABLE, *range(FIRST_KEY_TABLE, len(tables.base))])
+        step = 1 + len(places) // SAMPLED_FOR_SAVINGS
+        arrays, blocks = self._predicates.arrays(), self._store.blocks()
+        tally_savings(arrays, tables, blocks, self._estimated(), places[::step], column, savings)
+        return savings * step
+
+    def _looked_up(self, schema: Schema) -> float:
+        """The chance that an event has a key of a schema: only then does the table cost it a lookup."""
+        return float(np.prod(self._estimated().presence[list(schema)]))
+
+    def _considered(self) -> list[int]:
+        """The dimensions with the most equalities: others would not pay, however many there are."""
+        counts = self._predicates.equality_counts()
+        return sorted(map(int, np.argsort(-counts, kind="stable")[:MOST_DIMENSIONS]))
+
+    def _drop_idle(self, least: float) -> None:
+        """Drop the table that saves the fewest checks, compared with the next best access paths, if too few.
+
+        One at a time: what a table saves depends on which others there are, and many may stand in for each other.
+        Empty tables go too, and those that constants have outgrown; if they still pay, they come back larger.
+        """
+        benefits = self._table_benefits()
+        population = self._store.tables().population
+        excess = {
+            table: benefits[table] - least * self._looked_up(self._store.schemas[table])
+            for table in self._key_tables()
+        }
+        idle = min(excess, key=lambda table: excess[table], default=None)
+        for table in excess:
+            if not self._has_room(table) or not population[table] or (table == idle and excess[table] <= 0):
+                places = self._store.used_places(table)
+                self._store.close_key_table(table)
+                self._moves += self._redistribute(places)
+                self._dropped += 1
+            else:
+                self._benefits[self._store.schemas[table]] = float(benefits[table])
+
+    def _table_benefits(self) -> npt.NDArray[np.float64]:
+        """The checks per event that each key table saves, from a sample of its clusters."""
+        store, benefits = self._store, np.zeros(len(self._store.schemas))
+        clause = np.zeros(self._widest + 1, np.int64)
+        for table in range(FIRST_KEY_TABLE, len(store.schemas)):
+            places = store.used_places(table)
+            step = 1 + len(places) // SAMPLED_CLUSTERS
+            arrays, chances = self._predicates.arrays(), self._estimated()
+            saved = saved_by(arrays, store.tables(), store.blocks(), chances, table, places[::step], clause)
+            benefits[table] = saved * step
+        return benefits

@@ -1,0 +1,1 @@
+"""The loops over clusters: placing clauses, matching events, and proving that a file holds what they expect."""

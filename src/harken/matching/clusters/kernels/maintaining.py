@@ -1,0 +1,156 @@
+"""Finding out which further tables would pay, and moving clauses into them (Fabret et al. 2000, section 4)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from harken.jit import part, tight
+from harken.matching.clusters.kernels.choosing import NO_TABLE, choose, residual_of
+from harken.matching.clusters.kernels.placing import clause_predicates, insert, remove
+from harken.matching.kernels.layout import (
+    CAPACITY,
+    EQUAL,
+    FIRST_KEY_TABLE,
+    HEADER,
+    KEY,
+    LENGTH,
+    LINE,
+    NEXT,
+    PREDICATE_TABLE,
+    TABLE,
+    WIDTH,
+    Blocks,
+    Chances,
+    Predicates,
+    Tables,
+)
+
+
+@part
+def access_chance(
+    predicates: Predicates, tables: Tables, selectivity: npt.NDArray[np.float32], table: int, key: int
+) -> float:
+    """The chance that an event opens a cluster under equalities; 0 for clusters under anything else."""
+    chance = 0.0
+    if table == PREDICATE_TABLE:
+        if predicates.operator[key] == EQUAL:
+            chance = np.float64(selectivity[key])
+    elif table >= FIRST_KEY_TABLE:
+        chance = 1.0
+        for at in range(tables.first[table], tables.first[table + 1]):
+            code = key // tables.stride[at] % tables.radix[at]
+            equality = predicates.equal[predicates.equal_first[tables.dimension[at]] + code]
+            chance *= selectivity[equality] if equality >= 0 else 0.0
+    return chance
+
+
+@tight
+def tally_savings(
+    predicates: Predicates,
+    tables: Tables,
+    blocks: Blocks,
+    chances: Chances,
+    places: npt.NDArray[np.int64],
+    column: npt.NDArray[np.int32],
+    savings: npt.NDArray[np.float64],
+) -> None:
+    """For each table and each further dimension: the checks per event that a table with both would save.
+
+    `column` says which column of `savings` a dimension has, if any. Row t is for table t; clusters under one
+    equality count in the row, past the tables, of its dimension. `places` are the directory entries to look at.
+    """
+    words, selectivity = blocks.words, chances.selectivity
+    for place in places:
+        block = np.int64(blocks.directory[place])
+        while block > 0:
+            base = block * LINE
+            table, key = np.int64(words[base + TABLE]), np.int64(words[base + KEY])
+            length, capacity = np.int64(words[base + LENGTH]), np.int64(words[base + CAPACITY])
+            width = np.int64(words[base + WIDTH])
+            block = np.int64(words[base + NEXT])
+            # What is left of a table that was closed has keys that mean nothing in the one it has become.
+            chance = access_chance(predicates, tables, selectivity, table, key) if length > 0 else 0.0
+            if chance == 0.0:
+                continue
+            row = table
+            if table < FIRST_KEY_TABLE:
+                if column[predicates.dimension[key]] < 0:
+                    continue
+                row = len(tables.base) + column[predicates.dimension[key]]
+            for at in range(base + HEADER, base + HEADER + width * capacity, capacity):
+                for word in words[at : at + length]:
+                    at_column = column[predicates.dimension[word]]
+                    if predicates.operator[word] == EQUAL and at_column >= 0:
+                        savings[row, at_column] += chance * (1.0 - selectivity[word])
+
+
+@tight
+def saved_by(
+    predicates: Predicates,
+    tables: Tables,
+    blocks: Blocks,
+    chances: Chances,
+    table: int,
+    places: npt.NDArray[np.int64],
+    clause: npt.NDArray[np.int64],
+) -> float:
+    """The checks per event that a table saves its clauses at these directory entries (section 4's benefit)."""
+    words, saved = blocks.words, 0.0
+    for place in places:
+        block = np.int64(blocks.directory[place])
+        while block > 0:
+            base = block * LINE
+            length = np.int64(words[base + LENGTH])
+            here = 0.0
+            if length > 0:
+                here = access_chance(predicates, tables, chances.selectivity, table, np.int64(words[base + KEY]))
+            for entry in range(length):
+                count = clause_predicates(predicates, tables, words, block, entry, clause)
+                _, _, elsewhere = choose(predicates, tables, chances, clause[:count], table)
+                saved += elsewhere - here
+            block = np.int64(words[base + NEXT])
+    return saved
+
+
+@tight
+def redistribute(
+    predicates: Predicates,
+    tables: Tables,
+    blocks: Blocks,
+    free: npt.NDArray[np.int64],
+    chances: Chances,
+    places: npt.NDArray[np.int64],
+    start: int,
+    clause: npt.NDArray[np.int64],
+    residual: npt.NDArray[np.int64],
+    moved: npt.NDArray[np.int64],
+) -> int:
+    """Move the clauses at these directory entries, from the start-th on, to better access paths.
+
+    Returns the first entry that could not be finished for want of room, or their number; counts moves.
+    """
+    words = blocks.words
+    for number in range(start, len(places)):
+        block = np.int64(blocks.directory[places[number]])
+        while block > 0:
+            base = block * LINE
+            table, key = np.int64(words[base + TABLE]), np.int64(words[base + KEY])
+            width, capacity = np.int64(words[base + WIDTH]), np.int64(words[base + CAPACITY])
+            entry = np.int64(words[base + LENGTH]) - 1
+            while entry >= 0:
+                count = clause_predicates(predicates, tables, words, block, entry, clause)
+                new_table, new_key, _ = choose(predicates, tables, chances, clause[:count], NO_TABLE)
+                if new_table != table or new_key != key:
+                    size = residual_of(predicates, tables, chances, new_table, new_key, clause[:count], residual)
+                    entry_id = np.int64(words[base + HEADER + width * capacity + entry])
+                    place = tables.base[new_table] + new_key
+                    if not insert(blocks, free, place, new_table, new_key, residual, size, entry_id):
+                        return number
+                    remove(words, block, entry)
+                    tables.population[table] -= 1
+                    tables.population[new_table] += 1
+                    moved[0] += 1
+                entry -= 1
+            block = np.int64(words[base + NEXT])
+    return len(places)

@@ -1,0 +1,282 @@
+"""What the cluster algorithms share: predicates, encoding, clusters, and how subscriptions enter and leave."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from harken.matching.clusters.clusters import ClusterStore
+from harken.matching.clusters.kernels.maintaining import redistribute
+from harken.matching.clusters.kernels.matching import match_events
+from harken.matching.clusters.kernels.placing import clause_predicates, find_entry
+from harken.matching.clusters.single import SingleMatching
+from harken.matching.contract import AccessPath, Slots, Stats
+from harken.matching.encoding.locality import leading_dimensions
+from harken.matching.encoding.matcher import EncodedMatcher
+from harken.matching.encoding.statistics import SAMPLE, UNSEEN, EventStatistics
+from harken.matching.encoding.workspace import Workspace
+from harken.matching.events.batch import EventBatch
+from harken.matching.kernels.layout import (
+    CELLS,
+    FIRST_KEY_TABLE,
+    HEADER,
+    KEY,
+    LINE,
+    PRESENCE_TABLE,
+    RANGE_TABLE,
+    REPEATS,
+    TABLE,
+    WIDTH,
+    Blocks,
+    Chances,
+    Clauses,
+    Events,
+    Predicates,
+    Tables,
+)
+from harken.matching.saving import State, counted, require
+from harken.model.events import FlatEvent
+from harken.model.expressions import Presence
+
+OBSERVED = 16
+"""Of so many blocks (or single events) one is looked at for statistics."""
+
+SAMPLED_SINGLES = 64
+"""Single events that are looked at together."""
+
+MANY = 1_000
+"""Clauses that come together from which on it pays to estimate all chances anew."""
+
+
+class Index(NamedTuple):
+    """All that matching reads: views that are valid until the next change."""
+
+    predicates: Predicates
+    tables: Tables
+    blocks: Blocks
+
+
+class ClusterMatcher(EncodedMatcher):
+    """Clauses in clusters under access paths. Statistics are gathered from the events that come."""
+
+    _index: Index
+
+    def __init__(self, *, prefetch: bool = True) -> None:
+        super().__init__()
+        self._prefetch = prefetch
+        self._store = ClusterStore()
+        self._statistics = EventStatistics()
+        self._chances: Chances | None = None
+        self._benefits: dict[tuple[int, ...], float] = {}
+        """The checks per event that key tables were seen to save when last looked at."""
+        self._widest = 0
+        self._blocks_seen = -1
+        self._sample: list[Events] = []
+        self._changed()
+
+    def match(self, event: FlatEvent) -> Slots:
+        """Match one event."""
+        workspace = self._workspace()
+        try:
+            workspace.busy = True
+            single = workspace.single or self._new_single(workspace)
+            slots = single.match(event, self._prefetch)
+            if workspace.scratch.counts[REPEATS]:
+                slots = np.unique(slots)
+            workspace.count(1, len(slots))
+            if workspace.events >= OBSERVED:
+                self._note(workspace, single.events)
+            return slots
+        finally:
+            workspace.busy = False
+
+    def access(self, slot: int) -> list[AccessPath]:
+        """How events find the clauses of a subscription."""
+        return [self._access_to(block, entry_id) for block, entry_id in self._store.entries_of(slot)]
+
+    def stats(self) -> Stats:
+        """Sizes, bytes by part, access tables, and what matching has done."""
+        return {
+            **self._common_stats(),
+            "clauses": int(self._store.tables().population.sum()),
+            "bytes": {**self._store.nbytes, "predicates": self._predicates.nbytes},
+            "tables": self._table_stats(),
+        }
+
+    def _parts(self) -> dict[str, State]:
+        facts = {"benefits": list(self._benefits.items())}
+        return {"clusters": self._store.state(), "statistics": self._statistics.state(), "known": State(facts)}
+
+    def _restore_parts(self, state: State, slots: Slots) -> None:
+        found = self._store.restore(state.part("clusters"), self._predicates.arrays(), slots)
+        self._predicates.check_uses(found.uses)
+        self._widest = int(found.widest[0])
+        dimensions = len(self._predicates.dimensions)
+        self._statistics.restore(state.part("statistics"), dimensions)
+        self._benefits = {tuple(schema): benefit for schema, benefit in state.part("known").fact("benefits")}
+        for schema, benefit in self._benefits.items():
+            require(all(counted("a dimension", each) < dimensions for each in schema), "a benefit is of no table")
+            require(isinstance(benefit, float) and math.isfinite(benefit), "a benefit is no number")
+
+    def _have_slots(self, count: int) -> None:
+        self._store.block_of.grow_to(count)
+
+    def _check_clauses(self, clauses: int, predicates: int) -> None:
+        self._store.check_room(clauses, predicates)
+
+    def _enter(self, clauses: Clauses) -> None:
+        for dimension in self._predicates.renamed():
+            self._forget(dimension)
+        predicates, rebanded = self._predicates, self._predicates.reband()
+        self._store.make_room(len(predicates), len(predicates.dimensions), len(predicates.bands) * CELLS)
+        self._widest = max(self._widest, int(np.diff(clauses.first).max(initial=0)))
+        if len(clauses.slot) >= MANY or rebanded:
+            self._chances = None
+        if rebanded:
+            self._redistribute(self._store.used_places(RANGE_TABLE))
+        self._store.place(predicates.arrays(), self._estimated(), clauses)
+
+    def _forget(self, dimension: int) -> None:
+        """A dimension has become another one: nothing that was known of it, or made for it, holds any more."""
+        self._statistics.forget(dimension)
+        if self._chances is not None and dimension < len(self._chances.presence):
+            self._chances.presence[dimension] = UNSEEN
+        self._benefits = {schema: each for schema, each in self._benefits.items() if dimension not in schema}
+        for table, schema in enumerate(self._store.schemas):
+            if dimension in schema:  # and no clause is left there: they all had an equality in this dimension
+                self._store.close_key_table(table)
+
+    def _take_out(self, slots: Slots) -> npt.NDArray[np.int64]:
+        return self._store.take_out(self._predicates.arrays(), slots, self._widest + 1)
+
+    def _read_clauses(self, slots: Slots) -> Clauses:
+        return self._store.read(self._predicates.arrays(), slots, self._widest + 1)
+
+    def _clauses_of(self, slot: int) -> list[list[int]]:
+        return [self._clause_at(block, entry_id) for block, entry_id in self._store.entries_of(slot)]
+
+    def _estimated(self) -> Chances:
+        """How likely access paths are opened; what came since the last estimate is guessed."""
+        known, predicates = self._chances, self._predicates
+        if known is None:
+            known = self._statistics.chances(predicates)
+        # A dimension may be new though its predicates have numbers that others had.
+        if len(predicates) > len(known.selectivity) or len(predicates.dimensions) > len(known.presence):
+            known = self._statistics.extended(known, predicates)
+        self._chances = known
+        return known
+
+    def learn(self, events: EventBatch) -> None:
+        """See what events look like, every one of them, and choose access paths for such events.
+
+        Linear in the events and in the clauses. Must not run beside anything else.
+        """
+        for block in [block for _, block, _ in self._encoder.blocks(events, SAMPLE)]:
+            self._statistics.observe(block, self._predicates)
+        self._chances = None
+        self._choose_anew()
+
+    def _redistribute(self, places: npt.NDArray[np.int64]) -> int:
+        """Move the clauses at these directory entries to the best access paths there are; how many moved."""
+        store, moved, done = self._store, np.zeros(1, np.int64), 0
+        clause, residual = np.zeros((2, self._widest + 1), np.int64)
+        chances = self._estimated()
+        while True:
+            arrays, tables, blocks = self._predicates.arrays(), store.tables(), store.blocks()
+            done = redistribute(arrays, tables, blocks, store.free, chances, places, done, clause, residual, moved)
+            if done == len(places):
+                return int(moved[0])
+            store.grow()
+
+    def _changed(self) -> None:
+        self._encoder.refresh()
+        self._index = Index(self._predicates.arrays(), self._store.tables(), self._store.blocks())
+        self._sample.clear()
+
+    def _leading(self) -> tuple[int, ...]:
+        # Told when a batch comes: many changes may come between two.
+        return leading_dimensions(self._index.tables, self._store.nbytes["clusters"])
+
+    def _match_from(self, start: int, events: Events, workspace: Workspace) -> tuple[int, int]:
+        predicates, tables, blocks = self._index
+        return match_events(
+            predicates, tables, blocks, events, start, workspace.scratch, self._prefetch, workspace.results
+        )
+
+    def _observe(self, events: Events) -> None:
+        if len(events.code) > 1:
+            self._blocks_seen += 1
+            if self._blocks_seen % OBSERVED == 0:
+                self._statistics.observe(events, self._predicates)
+            return
+        self._sample.append(events._replace(code=events.code.copy(), label=events.label.copy()))
+        if len(self._sample) == SAMPLED_SINGLES:
+            sample, self._sample = self._sample, []
+            for alike in _by_columns(sample):
+                code = np.concatenate([each.code for each in alike])
+                label = np.concatenate([each.label for each in alike])
+                self._statistics.observe(alike[0]._replace(code=code, label=label), self._predicates)
+
+    def _choose_anew(self) -> None:
+        """Move every clause to the best of the access paths there are."""
+        with self._changing():
+            self._redistribute(
+                np.concatenate([self._store.used_places(each) for each in range(len(self._store.schemas))])
+            )
+            self._store.compact()
+
+    def _fitted(self, old: Workspace | None) -> Workspace:
+        index, predicates = self._index, self._predicates
+        cells = len(self._store.used_places(RANGE_TABLE))
+        places = predicates.most_satisfied + len(index.tables.base) + len(predicates.dimensions) + cells + 1
+        return Workspace.fit(old, index, index.predicates.initial, places, len(index.tables.dimension))
+
+    def _new_single(self, workspace: Workspace) -> SingleMatching:
+        """What single events are matched with in a workspace."""
+        single = workspace.single = SingleMatching(*self._index, self._encoder, workspace.scratch)
+        return single
+
+    def _clause_at(self, block: int, entry_id: int) -> list[int]:
+        """The predicates of one entry."""
+        store = self._store
+        entry = find_entry(store.words, block, entry_id)
+        into = np.zeros(self._widest + 1, np.int64)
+        count = clause_predicates(self._predicates.arrays(), store.tables(), store.words, block, entry, into)
+        return [int(word) for word in into[:count]]
+
+    def _access_to(self, block: int, entry_id: int) -> AccessPath:
+        header = self._store.words[block * LINE : block * LINE + HEADER].tolist()
+        neighbours = self._store.entries_at(header[TABLE], header[KEY]) - 1
+        if header[TABLE] == PRESENCE_TABLE:
+            attribute = self._predicates.dimensions[header[KEY]].attribute
+            return AccessPath(Presence(attribute, True), neighbours)
+        clause = self._clause_at(block, entry_id)
+        leading = clause[: len(clause) - header[WIDTH]]
+        if header[TABLE] == RANGE_TABLE:
+            cells = self._predicates.arrays().cell
+            leading = [word for word in clause if cells[word] == header[KEY]][:1]
+        return AccessPath(self._said([leading]), neighbours)
+
+    def _table_stats(self) -> list[dict[str, object]]:
+        dimensions = self._predicates.dimensions
+        names = ["(every event)", "(one predicate)", "(presence)", "(range)"]
+        names += [
+            ", ".join(dimensions[number].attribute for number in schema)
+            for schema in self._store.schemas[FIRST_KEY_TABLE:]
+        ]
+        stats = [{"access": name, **self._store.table_stats(table)} for table, name in enumerate(names)]
+        for table, schema in enumerate(self._store.schemas):
+            if schema in self._benefits:
+                stats[table]["benefit"] = self._benefits[schema]
+        return [each for each in stats if each["access"]]
+
+
+def _by_columns(sample: list[Events]) -> list[list[Events]]:
+    """Events grouped by the columns that their codes are in: threads have columns of their own."""
+    groups: dict[int, list[Events]] = {}
+    for events in sample:
+        groups.setdefault(id(events.column), []).append(events)
+    return list(groups.values())

@@ -1,0 +1,75 @@
+"""Matching one event at a time: everything that can be prepared is, and lies where the kernel expects it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from harken.matching.clusters.kernels.addressing import Arguments
+from harken.matching.contract import Slots
+from harken.matching.encoding.columns import MOST_ROOM, Full
+from harken.matching.encoding.encoder import Encoder
+from harken.matching.encoding.reading import RowReader
+from harken.matching.encoding.workspace import first_results, more_results
+from harken.matching.kernels.layout import MISSING, Blocks, Events, Predicates, Scratch, Tables
+from harken.model.events import FlatEvent
+
+FIRST_ALSO = 64
+"""Predicates found true by tests that there is room for at first."""
+
+_NONE = np.zeros(0, np.int64)
+
+
+class SingleMatching:
+    """Matches one event after the other in one workspace, against one state of an index.
+
+    Shares the scratch of the workspace, and has events and results of its own: batches may replace theirs.
+    """
+
+    def __init__(
+        self, predicates: Predicates, tables: Tables, blocks: Blocks, encoder: Encoder, scratch: Scratch
+    ) -> None:
+        self._encoder = encoder
+        events = self._read_with(encoder.reader())
+        self._arguments = Arguments(predicates, tables, blocks, events, scratch, first_results())
+
+    @property
+    def events(self) -> Events:
+        """The event that was matched last."""
+        return self._arguments.events
+
+    def match(self, event: FlatEvent, ahead: bool) -> Slots:
+        """The slots that match, each perhaps several times."""
+        arguments, also = self._arguments, []  # type: ignore[var-annotated]
+        events = arguments.events
+        events.code.fill(MISSING)
+        try:
+            self._reader.read(event, self._code, self._label, also)
+        except Full:
+            return self._match_wide(event, ahead)
+        if also:
+            if len(also) > len(events.also):
+                arguments.events = events = events._replace(also=np.zeros(2 * len(also), np.int32))
+            events.also[: len(also)] = also
+        events.also_first[1] = len(also)
+        reached, count = arguments.match(ahead)
+        while not reached:
+            arguments.results = more_results(arguments.results)
+            reached, count = arguments.match(ahead)
+        return arguments.results.slot[:count].copy() if count else _NONE
+
+    def _match_wide(self, event: FlatEvent, ahead: bool) -> Slots:
+        """Match an event with more columns. So many that others would suffer are forgotten afterwards."""
+        columns = self._reader.columns.wider()
+        self._arguments.events = self._read_with(self._encoder.reader(columns))
+        slots = self.match(event, ahead)
+        if columns.room > MOST_ROOM:
+            self._arguments.events = self._read_with(self._encoder.reader())
+        return slots
+
+    def _read_with(self, reader: RowReader) -> Events:
+        """Room for an event in the columns of a reader, which reads from now on."""
+        columns = reader.columns
+        code = np.full((1, columns.room), MISSING, np.int32)
+        label = np.zeros((1, columns.label_room), np.int64)
+        self._reader, self._code, self._label = reader, memoryview(code[0]), memoryview(label[0])
+        return self._encoder.events(code, label, [], columns)._replace(also=np.zeros(FIRST_ALSO, np.int32))

@@ -1,0 +1,111 @@
+"""Whether what comes from a file is clusters: checked before any kernel walks it (kernels/soundness.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from harken.matching.clusters.kernels.placing import FREE_CLASSES
+from harken.matching.clusters.kernels.soundness import Found, clusters_are_sound, owners_are_sound, room_is_sound
+from harken.matching.contract import Slots
+from harken.matching.kernels.layout import (
+    ALL_TABLE,
+    CELLS,
+    END_NODE,
+    END_SHARED,
+    FIRST_KEY_TABLE,
+    LINE,
+    NODE,
+    PREDICATE_TABLE,
+    PRESENCE_TABLE,
+    RANGE_TABLE,
+    SPARE,
+    Blocks,
+    Predicates,
+    Tables,
+)
+from harken.matching.predicates.soundness import Integers, in_use, lie_apart
+from harken.matching.saving import require
+
+
+def check_tables(
+    predicates: Predicates,
+    tables: Tables,
+    size: Integers,
+    directory: npt.NDArray[np.uint32],
+    schemas: Sequence[Sequence[int]],
+) -> None:
+    """Whether every key that an event can have leads to a place of its table."""
+    count, dimensions = len(tables.base), len(predicates.equal_first)
+    require(count >= FIRST_KEY_TABLE, "there are too few tables")
+    for each in (size, tables.closed, tables.population, schemas):
+        require(len(each) == count, "not all is said of all tables")
+    first = tables.first
+    require(len(first) == count + 1 and first[0] == 0 and (np.diff(first) >= 0).all(), "tables have no schemas")
+    keyed = int(first[-1])
+    require(first[FIRST_KEY_TABLE] == 0, "a table that is none of keys has a schema")
+    for each in (tables.dimension, tables.stride, tables.radix):
+        require(len(each) == keyed, "schemas are not as long as they are")
+    require(not keyed or 0 <= tables.dimension.min() <= tables.dimension.max() < dimensions, "no such dimension")
+    require(lie_apart(tables.base, size, len(directory)), "two tables have one place")
+    least = {
+        ALL_TABLE: 1,
+        PREDICATE_TABLE: len(predicates.operator),
+        PRESENCE_TABLE: dimensions,
+        RANGE_TABLE: len(predicates.banded) * CELLS,
+    }
+    require(all(size[table] >= places for table, places in least.items()), "a table has too few places")
+    within = sum(
+        np.count_nonzero(directory[base : base + each]) for base, each in zip(tables.base, size, strict=True)
+    )
+    require(within == np.count_nonzero(directory), "a place is of no table")
+    for table in range(FIRST_KEY_TABLE, count):
+        _check_keys(tables, table, int(size[table]))
+    for table, schema in enumerate(schemas):
+        its_own = sorted(tables.dimension[first[table] : first[table + 1]].tolist())
+        wanted = [] if table < FIRST_KEY_TABLE or tables.closed[table] else its_own
+        require(list(schema) == wanted and len(set(wanted)) == len(wanted), "a table has another schema")
+
+
+def _check_keys(tables: Tables, table: int, size: int) -> None:
+    places = 1
+    for at in range(tables.first[table], tables.first[table + 1]):
+        require(int(tables.stride[at]) == places and tables.radix[at] >= 1, "keys have no places")
+        places *= int(tables.radix[at])
+        require(places <= size, "a table has fewer places than keys")
+
+
+def check_clusters(
+    predicates: Predicates,
+    tables: Tables,
+    size: npt.NDArray[np.int64],
+    blocks: Blocks,
+    free: npt.NDArray[np.int64],
+    slots: Slots,
+) -> Found:
+    """Whether clusters and owners are what kernels take them for; what they hold. Tables have been checked."""
+    lines = len(blocks.words) // LINE
+    require(
+        len(free) == FREE_CLASSES and free[0] == lines and lines * LINE == len(blocks.words), "words are missing"
+    )
+    require(lines >= 1 and len(blocks.spare) == SPARE, "there is no room")
+    require(blocks.spare[END_SHARED] == len(blocks.shared_head) == len(blocks.shared_block), "shared clauses lack")
+    require(blocks.nodes.shape == (blocks.spare[END_NODE], NODE), "owners of shared clauses lack")
+    used = in_use(slots, len(blocks.block_of))
+    found = Found(
+        np.zeros(len(blocks.shared_head), np.int64),
+        np.zeros(len(predicates.operator), np.int64),
+        np.zeros(len(tables.base), np.int64),
+        np.zeros(lines, np.bool_),
+        np.zeros(len(blocks.block_of), np.bool_),
+        np.zeros(len(blocks.shared_head), np.bool_),
+        np.zeros(len(blocks.nodes), np.uint8),
+        np.zeros(1, np.int64),
+    )
+    require(owners_are_sound(blocks, used, found), "shared clauses and their owners do not fit together")
+    require(clusters_are_sound(predicates, tables, size, blocks, used, found), "a cluster is none")
+    require(room_is_sound(blocks, free, used, found), "clusters and subscriptions do not fit together")
+    require(np.array_equal(found.population, tables.population), "tables hold more or less than is said")
+    return found

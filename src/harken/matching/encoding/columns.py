@@ -1,0 +1,59 @@
+"""Which column of encoded events a dimension has: only those that events have get one, however many there are.
+
+Subscribers may ask about any number of attributes; an event has a few. So codes are as wide as the events at hand
+need. Column 0 is that of every dimension that none of them has, and is missing throughout.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from harken.matching.predicates.dimensions import Dimension
+from harken.matching.predicates.table import PredicateTable
+
+FIRST_ROOM = 64
+"""Columns that there is room for at first: to look at so many takes next to no time."""
+
+MOST_ROOM = 1_024
+"""Columns that are kept for the events to come; where these differ more, they are forgotten and begun anew."""
+
+
+class Full(Exception):  # noqa: N818  # says what to do, and nobody outside sees it
+    """There is no room for another column."""
+
+
+class EventColumns:
+    """Columns of the dimensions that events were met to have. For one thread, and one state of the predicates."""
+
+    def __init__(self, predicates: PredicateTable, room: int = FIRST_ROOM) -> None:
+        self._predicates = predicates
+        self.room = min(room, len(predicates.dimensions) + 1)
+        """How many columns codes have, those that are not in use yet included."""
+        self.label_room = max(1, min(self.room, predicates.ordered_count))
+        """How many columns labels have."""
+        self.column = np.zeros(max(1, len(predicates.dimensions)), np.int32)
+        self.dimension, self.label_column, self.band = np.full((3, self.room), -1, np.int32)
+        self._used, self._labels = 1, 0
+
+    def of(self, dimension: Dimension) -> int:
+        """The column of a dimension, from now on if it had none; Full if there is no room for it."""
+        number = dimension.number
+        column = int(self.column[number])
+        return column or self._new(number)
+
+    def _new(self, number: int) -> int:
+        column = self._used
+        if column == self.room:
+            raise Full
+        self.dimension[column] = number
+        if self._predicates.is_ordered(number):
+            self.label_column[column] = self._labels
+            self.band[column] = self._predicates.bands.number_of(number)
+            self._labels += 1
+        self.column[number] = column
+        self._used += 1
+        return column
+
+    def wider(self) -> EventColumns:
+        """Twice the room, and nothing in it."""
+        return EventColumns(self._predicates, 2 * self.room)

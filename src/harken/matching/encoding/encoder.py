@@ -1,0 +1,274 @@
+"""Events to codes and labels: whole Arrow columns without Python per row, or one event from a dictionary."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from harken.matching.encoding.columns import MOST_ROOM, EventColumns, Full
+from harken.matching.encoding.locality import Order, order_of
+from harken.matching.encoding.reading import RowReader, presence_dimensions
+from harken.matching.events.batch import EventBatch
+from harken.matching.events.columns import Column, Numbers
+from harken.matching.kernels.encoding import codes_by_place, codes_by_search, rows_in_order
+from harken.matching.kernels.layout import MISSING, UNLISTED, Events
+from harken.matching.predicates.dimensions import Dimension
+from harken.matching.predicates.table import PredicateTable
+from harken.model.events import FlatEvent
+from harken.model.numbers import INT_MAX, INT_MIN, Exact
+from harken.model.values import Kind
+from harken.normal.operators import operand_of
+
+BLOCK = 4_096
+"""Events encoded together: their codes stay in the processor's cache until they are matched."""
+
+DENSE = 1 << 16
+"""Integer constants within a range of this size are looked up by place rather than searched."""
+
+
+class Encoder:
+    """Encodes events for the predicates of one table. One may serve many threads."""
+
+    def __init__(self, predicates: PredicateTable) -> None:
+        self._predicates = predicates
+        self._lookups: dict[int, _Lookup] = {}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take note that the predicates have changed. Must not run beside anything else."""
+        self._own = threading.local()
+
+    def reader(self, columns: EventColumns | None = None) -> RowReader:
+        """What reads events one by one, into these columns if any are given."""
+        return RowReader(self._predicates, EventColumns(self._predicates) if columns is None else columns)
+
+    def blocks(
+        self, batch: EventBatch, size: int = BLOCK, leading: tuple[int, ...] = ()
+    ) -> Iterator[tuple[int, Events, Order | None]]:
+        """A batch, block by block: the row it begins at, its events, and the order they were brought into, if any.
+
+        With `leading` dimensions, events that are alike there come one after the other.
+        """
+        if batch.flat_rows is not None:
+            for start in range(0, len(batch), size):
+                yield from self._row_blocks(start, batch.flat_rows[start : start + size])
+            return
+        mentioned = self._predicates.attributes
+        chunks = {name: batch.columns[name] for name in batch.columns if mentioned.concern(name)}
+        columns = EventColumns(self._predicates, 1 + self._dimensions_of(chunks))
+        for start in range(0, len(batch), size):
+            count = min(size, len(batch) - start)
+            slices = {name: Column(each.slice(start, count)) for name, each in chunks.items() if _is_there(each)}
+            while (events := self._from_columns(slices, count, columns)) is None:
+                columns = columns.wider()
+            for name, column in slices.items():
+                if column.foreign is not None:
+                    batch.foreign[name] += int(np.count_nonzero(column.foreign))
+            yield start, *self._in_order(events, leading)
+
+    def events(
+        self,
+        code: npt.NDArray[np.int32],
+        label: npt.NDArray[np.int64],
+        also: list[tuple[int, int]],
+        columns: EventColumns,
+    ) -> Events:
+        """Events of these codes and labels; `also` are pairs of a row and a predicate that holds there."""
+        also.sort()
+        counts = np.bincount([row for row, _ in also], minlength=len(code)) if also else np.zeros(len(code))
+        first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        numbers = np.array([number for _, number in also], np.int32)
+        by_column = columns.column, columns.dimension, columns.label_column, columns.band
+        return Events(code, label, *by_column, first, numbers)
+
+    def _row_blocks(self, start: int, rows: list[FlatEvent]) -> Iterator[tuple[int, Events, None]]:
+        """Events that came one by one, in several blocks if few of them have the same attributes."""
+        known: RowReader | None = getattr(self._own, "reader", None)
+        self._own.reader = None  # not for whatever interrupts this thread
+        reader = self.reader() if known is None else known
+        while (events := self._from_rows(rows, reader)) is None:
+            if reader.columns.room >= MOST_ROOM and len(rows) > 1:
+                break
+            reader = self.reader(reader.columns.wider())
+        if reader.columns.room <= MOST_ROOM and events is not None:
+            self._own.reader = reader
+        if events is not None:
+            yield start, events, None
+            return
+        half = len(rows) // 2
+        yield from self._row_blocks(start, rows[:half])
+        yield from self._row_blocks(start + half, rows[half:])
+
+    def _from_rows(self, rows: list[FlatEvent], reader: RowReader) -> Events | None:
+        """Events as they are read; None if there are not columns enough."""
+        columns = reader.columns
+        code = np.full((len(rows), columns.room), MISSING, np.int32)
+        label = np.zeros((len(rows), columns.label_room), np.int64)
+        also: list[tuple[int, int]] = []
+        try:
+            for row, event in enumerate(rows):
+                others: list[int] = []
+                reader.read(event, memoryview(code[row]), memoryview(label[row]), others)
+                also.extend((row, number) for number in others)
+        except Full:
+            return None
+        return self.events(code, label, also, columns)
+
+    def _dimensions_of(self, names: Iterable[str]) -> int:
+        """How many dimensions attributes have, at most one kind and mere presence of each being met."""
+        by_attribute = self._predicates.by_attribute
+        return sum(min(2, len(by_attribute.get(name, ()))) for name in names)
+
+    def _from_columns(self, columns: dict[str, Column], count: int, into: EventColumns) -> Events | None:
+        """Events whose codes and labels lie column by column, so that they are written fastest; None if full."""
+        code = np.full((into.room, count), MISSING, np.int32).T
+        label = np.zeros((into.label_room, count), np.int64).T
+        block = _Block(into, code, label, [])
+        try:
+            for name, column in columns.items():
+                self._encode_column(name, column, block)
+        except Full:
+            return None
+        return self.events(code, label, block.also, into)
+
+    def _encode_column(self, name: str, column: Column, block: _Block) -> None:
+        of_attribute = self._predicates.by_attribute.get(name, {})
+        if column.type is not None and column.type.kind in of_attribute:
+            self._encode(of_attribute[column.type.kind], column, block)
+        if None in of_attribute:
+            anything = of_attribute[None]
+            block.code_of(anything)[column.there_rows] = UNLISTED
+            self._see_tests(anything, column, block.also)
+        if column.foreign is not None:
+            for dimension in presence_dimensions(self._predicates, name, below_only=True):
+                block.code_of(dimension)[column.foreign] = UNLISTED
+
+    def _in_order(self, events: Events, leading: tuple[int, ...]) -> tuple[Events, Order | None]:
+        """Events that were encoded column by column as kernels read them: row by row, in the order of memory."""
+        order = order_of(events, leading)
+        if order is None:
+            code, label = np.ascontiguousarray(events.code), np.ascontiguousarray(events.label)
+            return events._replace(code=code, label=label), None
+        rows = np.empty(events.code.shape, np.int32)
+        rows_in_order(events.code.T, order, rows)
+        return events._replace(code=rows, label=np.ascontiguousarray(events.label[order])), order
+
+    def _encode(self, dimension: Dimension, column: Column, block: _Block) -> None:
+        numbers = column.numbers
+        if numbers is None:
+            self._encode_distinct(dimension, column, block)
+        else:
+            lookup = self._lookups.get(dimension.number)
+            if lookup is None or lookup.dimension is not dimension or lookup.version != dimension.version:
+                lookup = self._lookups[dimension.number] = _Lookup(dimension)
+            if not lookup.encode(numbers, column.valid, block.code_of(dimension)):
+                self._encode_distinct(dimension, column, block)
+            elif (into := block.label_of(dimension)) is not None:
+                into[:] = self._labels(dimension, column, numbers)
+        self._see_tests(dimension, column, block.also)
+
+    def _labels(self, dimension: Dimension, column: Column, numbers: Numbers) -> npt.NDArray[np.int64]:
+        labels = dimension.order.labels_of_numbers(numbers)
+        if labels is None:
+            places, distinct = column.distinct()
+            labels = np.array([*(dimension.order.label_of(value) for value in distinct), 0], np.int64)[places]
+        return labels
+
+    def _encode_distinct(self, dimension: Dimension, column: Column, block: _Block) -> None:
+        """For values that are no machine numbers: each distinct one is looked up once."""
+        places, distinct = column.distinct()
+        codes = np.array([*(dimension.code_of(value) for value in distinct), MISSING], np.int32)
+        block.code_of(dimension)[:] = codes[places]
+        into = block.label_of(dimension)
+        if into is not None:
+            labels = np.array([*(dimension.order.label_of(value) for value in distinct), 0], np.int64)
+            into[:] = labels[places]
+
+    def _see_tests(self, dimension: Dimension, column: Column, also: list[tuple[int, int]]) -> None:
+        tests = self._predicates.tests_of(dimension.number)
+        if not tests:
+            return
+        places, distinct = column.distinct()
+        passed = [[number for number, test in tests.items() if test(value)] for value in distinct]
+        for row, place in enumerate(places.tolist()):
+            if place >= 0:
+                also.extend((row, number) for number in passed[place])
+
+
+class _Block(NamedTuple):
+    """Events that are being encoded, column by column."""
+
+    columns: EventColumns
+    code: npt.NDArray[np.int32]
+    label: npt.NDArray[np.int64]
+    also: list[tuple[int, int]]
+
+    def code_of(self, dimension: Dimension) -> npt.NDArray[np.int32]:
+        """Where the codes of a dimension go."""
+        return self.code[:, self.columns.of(dimension)]
+
+    def label_of(self, dimension: Dimension) -> npt.NDArray[np.int64] | None:
+        """Where its labels go, if anybody asks for them."""
+        at = self.columns.label_column[self.columns.of(dimension)]
+        return self.label[:, at] if at >= 0 else None
+
+
+class _Lookup:
+    """How the numbers of one dimension find their codes."""
+
+    def __init__(self, dimension: Dimension) -> None:
+        self.dimension, self.version = dimension, dimension.version
+        pairs = [(_number_of(dimension, constant), code) for constant, code in dimension.codes.items()]
+        # Whole numbers past 64 bits meet no integer of an event.
+        within = [(number, code) for number, code in pairs if INT_MIN <= number <= INT_MAX]
+        integers = sorted((int(number), code) for number, code in within if number == int(number))
+        floats = sorted((float(number), code) for number, code in pairs if float(number) == number)
+        self._integers = np.array([number for number, _ in integers], np.int64)
+        self._integer_codes = np.array([code for _, code in integers], np.int32)
+        self._floats = np.array([number for number, _ in floats], np.float64)
+        self._float_codes = np.array([code for _, code in floats], np.int32)
+        self._lowest = integers[0][0] if integers else 0
+        self._table = self._dense_table()
+        # Rounded to a float, an int of an event cannot meet a constant strictly below 2^53 by mistake.
+        self._searchable = all(abs(number) < 2**53 for number, _ in integers)
+
+    def _dense_table(self) -> npt.NDArray[np.int32] | None:
+        if not len(self._integers):
+            return np.zeros(1, np.int32)
+        span = int(self._integers[-1]) - int(self._integers[0]) + 1
+        if span > DENSE:
+            return None
+        table = np.full(span, UNLISTED, np.int32)
+        table[self._integers - self._lowest] = self._integer_codes
+        return table
+
+    def encode(
+        self,
+        numbers: Numbers,
+        valid: npt.NDArray[np.bool_],
+        code: npt.NDArray[np.int32],
+    ) -> bool:
+        """Write the codes of numbers; False if these numbers and constants need more care."""
+        if numbers.dtype.kind == "i" and self._table is not None:
+            codes_by_place(numbers, valid, self._lowest, self._table, code)  # type: ignore[arg-type]
+            return True
+        if numbers.dtype.kind == "i" and not self._searchable:
+            return False
+        values = numbers.astype(np.float64, copy=False)
+        codes_by_search(values, valid, self._floats, self._float_codes, code)
+        return True
+
+
+def _is_there(column: pa.ChunkedArray) -> bool:
+    return not pa.types.is_null(column.type)
+
+
+def _number_of(dimension: Dimension, constant: object) -> int | float | Exact:
+    if dimension.kind is Kind.NUMBER:
+        return constant  # type: ignore[return-value]
+    return operand_of(constant).integer  # type: ignore[arg-type]

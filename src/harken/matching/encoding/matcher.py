@@ -1,0 +1,289 @@
+"""What all algorithms on codes share: predicates, encoding, and matching block by block."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from harken.errors import CopyError
+from harken.locking import watch_forks
+from harken.matching.contract import Incoming, Pairs, Slots
+from harken.matching.encoding.encoder import BLOCK, Encoder
+from harken.matching.encoding.locality import SORTED_BLOCK, in_event_order
+from harken.matching.encoding.workspace import Workspace
+from harken.matching.events.batch import EventBatch
+from harken.matching.events.mentions import Mentions
+from harken.matching.kernels.layout import Clauses, Events
+from harken.matching.predicates.table import PredicateTable
+from harken.matching.predicates.translation import translate
+from harken.matching.saving import State, counted, require
+from harken.model.expressions import Expression
+from harken.normal.operators import expression_of
+
+
+class _Own(threading.local):
+    """What each thread has for itself."""
+
+    def __init__(self) -> None:
+        self.workspaces: list[Workspace] = []
+        """One, and further ones for matches within a match: from signal handlers and finalisers."""
+
+
+class EncodedMatcher(ABC):
+    """Subscriptions as clauses of numbered predicates, events as codes.
+
+    Any number of threads may match at once while none adds or removes: what matching reads is made anew after
+    every change and then only read, and each thread has its own workspace; a match that interrupts another one in
+    the same thread has one of its own too.
+    """
+
+    _index: object
+    """All that matching reads; made anew by `_changed`."""
+
+    def __init__(self) -> None:
+        self._predicates = PredicateTable()
+        self._encoder = Encoder(self._predicates)
+        self._slots = 0
+        self._own = _Own()
+        self._seen = np.zeros(4, np.int64)
+        self._seen_lock = threading.RLock()
+        watch_forks(self)
+
+    def prepare(self, incoming: Incoming) -> None:
+        """Have the compiled form; CapacityError if it might not be numbered, though none of it were known yet."""
+        clauses, predicates, names = 0, 0, set[str]()
+        for chunk in incoming.compiled.column("clauses").chunks:
+            first, last = (chunk.offsets[at].as_py() for at in (0, -1))
+            inner = chunk.values
+            clauses += last - first
+            predicates += inner.offsets[last].as_py() - inner.offsets[first].as_py()
+            names.update(inner.values.field("attribute").dictionary.to_pylist())
+        self._predicates.check_room(predicates, len(names))
+        self._check_clauses(clauses, predicates)
+
+    def add(self, slots: Slots, incoming: Incoming) -> None:
+        """Translate and enter. Linear in the number of predicates."""
+        with self._changing():
+            self._have_slots(int(slots.max(initial=-1)) + 1)
+            done = 0
+            for batch in incoming.compiled.to_batches():
+                clauses = translate(batch, self._predicates, slots[done : done + batch.num_rows])
+                self._predicates.use(clauses.words)
+                self._enter(clauses)
+                done += batch.num_rows
+            self._slots += len(slots)
+        self._maintain(len(slots))
+
+    def remove(self, slots: Slots) -> None:
+        """Take out, and forget predicates that nobody asks for any more."""
+        with self._changing():
+            self._predicates.release(self._take_out(np.asarray(slots, np.int64)))
+            self._slots -= len(slots)
+        self._maintain(-len(slots))
+
+    def rescue(self, broken: Self, slots: Slots) -> None:
+        """Read the clauses off the other's, and enter them. Linear in their number; each is twice in memory then.
+
+        What the other had seen of events, or learned, is not taken over.
+        """
+        clauses = broken._read_clauses(slots)
+        distinct = np.flatnonzero(np.bincount(clauses.words))
+        numbers = np.zeros(int(distinct.max(initial=0)) + 1, np.int64)
+        numbers[distinct] = [self._predicates.intern(broken._predicates.rows(word)) for word in distinct.tolist()]
+        clauses = clauses._replace(words=numbers[clauses.words])
+        with self._changing():
+            self._have_slots(int(slots.max(initial=-1)) + 1)
+            self._predicates.use(clauses.words)
+            self._enter(clauses)
+            self._slots = len(slots)
+            self._seen[:] = broken._seen
+        self._maintain(len(slots))
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """What matching reads is made anew after a change, also after one that fails.
+
+        It may have replaced arrays by then, and what it wrote into others leads to the new ones: whoever matched
+        with those of before would read where nothing is. Where half a change does not add up, whoever made it has
+        to settle that before anybody matches; what failed first is what is told.
+        """
+        try:
+            yield
+        except BaseException:
+            with suppress(Exception):
+                self._changed()
+            raise
+        self._changed()
+
+    def match_batch(self, events: EventBatch) -> Pairs:
+        """Encode and match, block by block."""
+        rows, slots = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        leading = self._leading()
+        size = SORTED_BLOCK if leading else BLOCK
+        for start, block, order in self._encoder.blocks(events, size, leading):
+            found_rows, found_slots = in_event_order(order, self._match_block(block))
+            rows.append(found_rows + start)
+            slots.append(found_slots)
+        return np.concatenate(rows), np.concatenate(slots)
+
+    @property
+    def attributes(self) -> Mentions:
+        """The attributes that some predicate in use looks at."""
+        return self._predicates.attributes
+
+    def expression(self, slot: int) -> Expression:
+        """What a subscription asks for, in its normal form."""
+        return self._said(self._clauses_of(slot))
+
+    def state(self) -> State:
+        """The whole index. Must not run beside changes; others may match."""
+        with self._seen_lock:
+            parts = {"predicates": self._predicates.state(), **self._parts()}
+            return State.of_parts(parts).with_facts(slots=self._slots, seen=self._seen.tolist())
+
+    def restore(self, state: State, slots: Slots) -> None:
+        """Hold what another matcher held. The index is mapped, and each of its words looked at once.
+
+        Beyond that, linear in the number of distinct predicates.
+        """
+        self._predicates.restore(state.part("predicates"))
+        self._slots = state.count("slots")
+        require(self._slots == len(slots), "there are more or fewer subscriptions than is said")
+        self._seen[:] = [counted("what was seen", each) for each in state.fact("seen")]
+        self._restore_parts(state, slots)
+        self._changed()
+
+    def before_fork(self) -> None:
+        """Wait for nobody: statistics may be cut in two, as nothing but speed depends on them."""
+        return
+
+    def after_fork(self, *, child: bool) -> None:
+        """In the child, whoever was counting is gone."""
+        if child:
+            self._seen_lock = threading.RLock()
+
+    def __getstate__(self) -> object:
+        raise CopyError("an index", "`save` the engine, and `load` it")
+
+    def _said(self, clauses: Sequence[Sequence[int]]) -> Expression:
+        """What clauses of numbered predicates ask for."""
+        return expression_of(
+            [[row for number in clause for row in self._predicates.rows(number)] for clause in clauses]
+        )
+
+    def _leading(self) -> tuple[int, ...]:
+        """The dimensions to order events by, if that pays."""
+        return ()
+
+    def _match_block(self, events: Events) -> Pairs:
+        workspace = self._workspace()
+        try:
+            workspace.busy = True
+            start, rows, slots = 0, [], []
+            while start < len(events.code):
+                reached, count = self._match_from(start, events, workspace)
+                rows.append(workspace.results.event[:count].copy())
+                slots.append(workspace.results.slot[:count].copy())
+                if reached == start:
+                    workspace.have_more_results()
+                start = reached
+            pairs = workspace.distinct(np.concatenate(rows), np.concatenate(slots))
+            workspace.count(len(events.code), len(pairs[0]))
+            self._note(workspace, events)
+            return pairs
+        finally:
+            workspace.busy = False
+
+    def _workspace(self) -> Workspace:
+        """A workspace of this thread that no match further up uses, fit for what matching reads now.
+
+        Whoever takes it says that it is busy, and no longer at the end. Nothing has to be said at once: whatever
+        interrupts this thread in between is done before it goes on.
+        """
+        workspaces = self._own.workspaces
+        if workspaces and not workspaces[0].busy and workspaces[0].index is self._index:
+            return workspaces[0]
+        for depth, known in enumerate(workspaces):
+            if not known.busy:
+                if known.index is not self._index:
+                    workspaces[depth] = known = self._fitted(known)
+                return known
+        workspaces.append(self._fitted(None))
+        return workspaces[-1]
+
+    def _note(self, workspace: Workspace, events: Events) -> None:
+        """Remember what was seen."""
+        # By `with`: no interrupt leaves the lock held. A handler of signals that matches may take it too.
+        with self._seen_lock:
+            self._seen += workspace.counted()
+            self._observe(events)
+
+    def _common_stats(self) -> dict[str, object]:
+        """What matching has done so far, and the numbers of subscriptions and predicates."""
+        events, matches, visits, checks = self._seen.tolist()
+        per_event = {"matches": matches, "clusters": visits, "checks": checks}
+        return {
+            "subscriptions": self._slots,
+            "predicates": self._predicates.in_use,
+            "events": events,
+            "matches": matches,
+            **{f"{name}_per_event": count / events if events else 0.0 for name, count in per_event.items()},
+        }
+
+    def _maintain(self, change: int) -> None:
+        """So many subscriptions have come, or gone if negative: the index may be arranged anew."""
+        return
+
+    @abstractmethod
+    def _parts(self) -> dict[str, State]:
+        """What is to be saved beside the predicates, by name."""
+
+    @abstractmethod
+    def _restore_parts(self, state: State, slots: Slots) -> None:
+        """Hold the parts that were saved."""
+
+    @abstractmethod
+    def _observe(self, events: Events) -> None:
+        """See what events look like. One thread at a time comes here."""
+
+    @abstractmethod
+    def _have_slots(self, count: int) -> None:
+        """Have a place for every slot below this one."""
+
+    @abstractmethod
+    def _check_clauses(self, clauses: int, predicates: int) -> None:
+        """CapacityError if there is no number for so many more clauses, of so many predicates together."""
+
+    @abstractmethod
+    def _enter(self, clauses: Clauses) -> None:
+        """Take clauses in; their predicates are counted already."""
+
+    @abstractmethod
+    def _take_out(self, slots: Slots) -> npt.NDArray[np.int64]:
+        """Remove all clauses of these slots; the numbers of their predicates, one by one."""
+
+    @abstractmethod
+    def _read_clauses(self, slots: Slots) -> Clauses:
+        """All clauses of these slots, none of which is being changed: even where a change of others has failed."""
+
+    @abstractmethod
+    def _clauses_of(self, slot: int) -> list[list[int]]:
+        """The clauses of a slot, as numbers of predicates."""
+
+    @abstractmethod
+    def _changed(self) -> None:
+        """Make what matching reads anew."""
+
+    @abstractmethod
+    def _fitted(self, old: Workspace | None) -> Workspace:
+        """A workspace for what matching reads now, made of an old one if there is one."""
+
+    @abstractmethod
+    def _match_from(self, start: int, events: Events, workspace: Workspace) -> tuple[int, int]:
+        """Match events from `start` on: the first that was not matched, and how many results there are."""

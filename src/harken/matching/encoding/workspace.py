@@ -1,0 +1,122 @@
+"""What one thread needs to match: scratch for the kernels, and room for results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from harken.matching.contract import Pairs, Slots
+from harken.matching.kernels.layout import CHECKS, COUNTERS, REPEATS, RING, VISITS, Events, Results, Scratch
+from harken.model.events import FlatEvent
+
+SURVIVORS = 4_096
+"""Entries that are looked at together once their first predicate has held."""
+
+FIRST_RESULTS = 4_096
+"""Results that there is room for at first."""
+
+
+class SingleEvents(Protocol):
+    """What matches one event after the other in a workspace."""
+
+    @property
+    def events(self) -> Events:
+        """The event that was matched last."""
+
+    def match(self, event: FlatEvent, ahead: bool) -> Slots:
+        """The slots that match, each perhaps several times."""
+
+
+@dataclass(slots=True)
+class Workspace:
+    """Belongs to one thread, and fits one state of one index. Serves one match at a time."""
+
+    index: object
+    scratch: Scratch
+    results: Results
+    busy: bool = False
+    """Whether a match is using it: one that interrupts that in the same thread has to take another."""
+    single: SingleEvents | None = None
+    """What matches single events here, once one has come."""
+    events: int = 0
+    """Matched since they were last counted."""
+    matches: int = 0
+
+    @classmethod
+    def fit(
+        cls, old: Workspace | None, index: object, initial: npt.NDArray[np.uint8], places: int, columns: int = 0
+    ) -> Workspace:
+        """A workspace for an index whose predicates are known as `initial` says, made of the old one if it can be.
+
+        There is room for so many places that an event may open, and so many attributes of key tables.
+
+        The old one may not be used any more: what is known of predicates is known of this index only.
+        """
+        known = len(initial)
+        if old is None:
+            made = cls(index, _scratch(known, places, columns), first_results())
+        else:
+            scratch = old.scratch
+            fits = len(scratch.truth) >= known and len(scratch.places) >= RING * places
+            if not fits or len(scratch.columns) < columns:
+                scratch = _scratch(known, places, columns)._replace(counts=scratch.counts)
+            made = cls(index, scratch, old.results, events=old.events, matches=old.matches)
+        made.scratch.truth[:known] = initial
+        return made
+
+    def count(self, events: int, matches: int) -> None:
+        """Take note of what was matched."""
+        self.scratch.counts[REPEATS] = 0
+        self.events += events
+        self.matches += matches
+
+    def counted(self) -> list[int]:
+        """Events, matches, visits and checks since this was last asked."""
+        counts = self.scratch.counts
+        found = [self.events, self.matches, int(counts[VISITS]), int(counts[CHECKS])]
+        counts[:] = 0
+        self.events = self.matches = 0
+        return found
+
+    def have_more_results(self) -> None:
+        """Make room for more: the matches of one event did not fit."""
+        self.results = more_results(self.results)
+
+    def distinct(self, rows: npt.NDArray[np.int64], slots: npt.NDArray[np.int64]) -> Pairs:
+        """Matches without those that several clauses of one subscription have told."""
+        if not self.scratch.counts[REPEATS]:
+            return rows, slots
+        pairs = np.unique(rows << 32 | slots)
+        return pairs >> 32, pairs & 0xFFFF_FFFF
+
+
+def first_results() -> Results:
+    """Room for as many results as most events have."""
+    return _results(FIRST_RESULTS)
+
+
+def more_results(full: Results) -> Results:
+    """Room for more: the matches of one event did not fit."""
+    return _results(4 * len(full.slot))
+
+
+def _results(room: int) -> Results:
+    return Results(np.empty(room, np.int64), np.empty(room, np.int64))
+
+
+def _scratch(known: int, places: int, columns: int) -> Scratch:
+    """Scratch for so many predicates, places that an event may open, and attributes of key tables."""
+    room = known + known // 2 + 64
+    return Scratch(
+        np.zeros(room, np.uint8),
+        np.zeros(room, np.int32),
+        np.zeros(RING * (places + places // 2), np.int64),
+        np.zeros(RING, np.int64),
+        np.zeros(2 * SURVIVORS, np.int64),
+        np.zeros(SURVIVORS + 1, np.int64),
+        np.zeros(COUNTERS, np.int64),
+        np.zeros(columns + columns // 2, np.int32),
+    )

@@ -1,0 +1,193 @@
+"""The order of a dimension's constants, as integers that stay as they are when constants come and go.
+
+A constant's **label** lies between those of its neighbours, with gaps, so that a new one usually fits in. A value
+between two constants has the label just below the upper one. Then every comparison, on every type, is a comparison
+of integers.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from functools import cmp_to_key
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from harken.matching.events.columns import INTEGER_KINDS, Numbers
+from harken.matching.saving import require
+from harken.model.numbers import Exact, floor_of
+from harken.model.values import EventValue, Kind, Value, compare
+from harken.normal.operators import operand_of
+
+EXACT_IN_FLOAT = 2**53
+
+SPACING = 1 << 20
+"""Between neighbours at first."""
+
+FARTHEST = 1 << 61
+"""How far from zero labels go before all are given anew: bounds lie beyond (kernels/layout.py)."""
+
+Held: TypeAlias = tuple[Value, int, int]
+"""A constant, its code or label, and how many predicates use it."""
+
+
+_comparable = cmp_to_key(compare)
+
+
+class Order:
+    """The constants of one kind in order. Changes must not run beside anything else."""
+
+    def __init__(self, kind: Kind | None) -> None:
+        self._kind = kind
+        self.epoch = 0
+        """Changes whenever all labels do."""
+        self._uses: dict[Value, int] = {}
+        self._labels: dict[Value, int] = {}
+        self._sorted: list[Value] = []
+        self._new: list[Value] = []
+        self._arrays: tuple[Numbers | None, npt.NDArray[np.int64]] | None = None
+        self._never_met: npt.NDArray[np.bool_] | None = None
+
+    def __len__(self) -> int:
+        return len(self._sorted)
+
+    def held(self) -> list[Held]:
+        """The constants, ascending, with their labels; some that nobody uses may still be among them."""
+        return [(constant, self._labels[constant], self._uses.get(constant, 0)) for constant in self._sorted]
+
+    def restore(self, held: Sequence[Held], epoch: int) -> None:
+        """Hold the constants that another order held. Only one without any can."""
+        constants, labels = [each for each, _, _ in held], [label for _, label, _ in held]
+        require(all(one < other for one, other in pairwise(constants)), "constants are not in order")  # type: ignore[operator]
+        require(all(one < other for one, other in pairwise(labels)), "labels are not in order")
+        require(all(-FARTHEST <= label <= FARTHEST for label in labels), "a label is out of bounds")
+        self.epoch = epoch
+        self._sorted = [constant for constant, _, _ in held]
+        self._labels = {constant: label for constant, label, _ in held}
+        self._uses = {constant: uses for constant, _, uses in held if uses}
+
+    def hold(self, constant: Value) -> None:
+        """One more predicate compares with a constant. It gets its label from `settle`."""
+        uses = self._uses.get(constant, 0)
+        self._uses[constant] = uses + 1
+        if not uses and constant not in self._labels:
+            self._new.append(constant)
+
+    def drop(self, constant: Value) -> None:
+        """One predicate less does."""
+        self._uses[constant] -= 1
+        if not self._uses[constant]:
+            del self._uses[constant]
+
+    def settle(self) -> bool:
+        """Give new constants labels; True if all labels are new, for want of gaps or because many came."""
+        if len(self._labels) > 64 + 2 * len(self._uses):
+            self._forget_unused()
+        new, self._new = self._new, []
+        if not new:
+            return False
+        self._arrays = None
+        if len(new) > 16 + len(self._sorted) // 64:
+            self._relabel(new)
+            return True
+        for at, constant in enumerate(new):
+            if not self._fit_in(constant):
+                self._relabel(new[at:])
+                return True
+        return False
+
+    def _forget_unused(self) -> None:
+        """A constant nobody uses does no harm: forgetting many at once is cheaper than one by one."""
+        self._sorted = [constant for constant in self._sorted if constant in self._uses]
+        self._labels = {constant: self._labels[constant] for constant in self._sorted}
+        self._new = [constant for constant in self._new if constant in self._uses]
+        self._arrays = None
+
+    def _relabel(self, new: Iterable[Value]) -> None:
+        self.epoch += 1
+        self._sorted = sorted([*self._sorted, *new])
+        self._labels = {constant: at * SPACING for at, constant in enumerate(self._sorted)}
+
+    def _fit_in(self, constant: Value) -> bool:
+        """Give a constant a label between its neighbours, with a gap on either side, if there is room."""
+        at = bisect_left(self._sorted, constant)
+        if at == len(self._sorted):
+            label = self._labels[self._sorted[-1]] + SPACING if at else 0
+        elif at == 0:
+            label = self._labels[self._sorted[0]] - SPACING
+        else:
+            below, above = self._labels[self._sorted[at - 1]], self._labels[self._sorted[at]]
+            if above - below < 4:
+                return False
+            label = (below + above) // 2
+        if abs(label) > FARTHEST:
+            return False
+        insort(self._sorted, constant)
+        self._labels[constant] = label
+        return True
+
+    def cuts(self, parts: int) -> list[Value]:
+        """Constants that cut the others into so many parts of about equal size; fewer if there are not enough."""
+        count = len(self._sorted)
+        return list(dict.fromkeys(self._sorted[part * count // parts] for part in range(1, parts)))
+
+    def label_of_constant(self, constant: Value) -> int:
+        """The label of a constant."""
+        return self._labels[constant]
+
+    def label_of(self, value: EventValue) -> int:
+        """The label of any value of this kind."""
+        # Decimals meet floats in a way of their own; all other values compare as Python compares them.
+        if isinstance(value, Decimal):
+            place = bisect_left(self._sorted, _comparable(value), key=_comparable)
+        else:
+            place = bisect_left(self._sorted, value)
+        if place == len(self._sorted):
+            return self._labels[self._sorted[-1]] + 1 if place else 0
+        constant = self._sorted[place]
+        label = self._labels[constant]
+        return label if compare(constant, value) == 0 else label - 1
+
+    def labels_of_numbers(self, values: Numbers) -> npt.NDArray[np.int64] | None:
+        """The labels of many numbers at once; None where they do not compare with the constants exactly."""
+        constants, labels = self.arrays()
+        if constants is None:
+            return None
+        comparable = values.astype(constants.dtype, copy=False)
+        place = np.searchsorted(constants, comparable)
+        at = np.minimum(place, len(constants) - 1)
+        differs = constants[at] != comparable
+        if self._never_met is not None:
+            differs |= self._never_met[at]
+        labelled = np.where(place < len(constants), labels[at] - differs, labels[-1] + 1)
+        return np.asarray(labelled, np.int64)
+
+    def arrays(self) -> tuple[Numbers | None, npt.NDArray[np.int64]]:
+        """The constants as numbers, where all values of this kind compare with those exactly, and their labels.
+
+        For a decimal that no float equals stands the float below it: what is more than the one is more than the
+        other, if it is a float or an int.
+        """
+        if self._arrays is None:
+            labels = np.array([self._labels[constant] for constant in self._sorted], np.int64)
+            self._arrays = self._as_numbers(), labels
+        return self._arrays
+
+    def _as_numbers(self) -> Numbers | None:
+        if self._kind is Kind.NUMBER:
+            # Strictly below 2^53 no int of an event can meet one of these by rounding.
+            exact = all(abs(number) < EXACT_IN_FLOAT for number in self._sorted)  # type: ignore[arg-type,operator]
+            decimals = [isinstance(number, Exact) for number in self._sorted]
+            self._never_met = np.array(decimals, np.bool_) if any(decimals) else None
+            return np.array([_as_float(number) for number in self._sorted], np.float64) if exact else None
+        if self._kind in INTEGER_KINDS:
+            return np.array([operand_of(value).integer for value in self._sorted], np.int64)
+        return None
+
+
+def _as_float(number: Value) -> float:
+    return floor_of(number) if isinstance(number, Exact) else number  # type: ignore[return-value]

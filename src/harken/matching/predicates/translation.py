@@ -1,0 +1,228 @@
+"""From the compiled form to predicate words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from harken.matching.contract import Slots
+from harken.matching.kernels.layout import Clauses
+from harken.matching.predicates.rows import Row
+from harken.matching.predicates.table import PredicateTable
+from harken.normal.compiled import NO_TYPE, TYPES
+from harken.normal.operators import OPERATORS, Operand, constant_of, operand_of
+
+_BOUNDS = frozenset({"<", "<=", ">", ">="})
+_FLOAT, _STRING, _INT, _DECIMAL = (TYPES.index(name) for name in ("float", "string", "int", "decimal"))
+_NUMBERS = ("int", "float", "decimal")
+
+
+FEW = 8
+"""Subscriptions up to so many are translated one by one: working on columns would take longer."""
+
+
+def translate(batch: pa.RecordBatch, predicates: PredicateTable, slots: Slots) -> Clauses:
+    """The clauses of compiled subscriptions, one for each slot, their predicates interned."""
+    if batch.num_rows <= FEW:
+        return translate_few(batch, predicates, slots)
+    return translate_many(batch, predicates, slots)
+
+
+def translate_few(batch: pa.RecordBatch, predicates: PredicateTable, slots: Slots) -> Clauses:
+    """As `translate`, predicate by predicate."""
+    first, words, owners, alone = [0], list[int](), list[int](), list[bool]()
+    for slot, clauses in zip(slots.tolist(), batch.column("clauses").to_pylist(), strict=True):
+        for clause in clauses:
+            rows = [_row_of(fields) for fields in clause]
+            words.extend(predicates.intern(tuple(sorted(set(run)))) for run in _runs(rows))
+            first.append(len(words))
+            owners.append(slot)
+            alone.append(len(clauses) == 1)
+    return Clauses(
+        np.array(first, np.int64), np.array(words, np.int64), np.array(owners, np.int64), np.array(alone, np.bool_)
+    )
+
+
+def _row_of(fields: dict[str, Any]) -> Row:
+    """One predicate as the table of predicates knows it."""
+    name, operator, kind = fields["attribute"], fields["operator"], fields["type"]
+    if kind is None:
+        return name, operator, Operand()
+    if operator == "is":
+        return name, operator, Operand("float" if kind in _NUMBERS else kind)
+    if fields["shape"] is not None:
+        return name, operator, Operand(kind, shape=tuple(fields["shape"]))
+    if kind == "float":
+        real = fields["real"]
+        # A float that is a whole number is the same constant as the int: give it the int's form.
+        is_whole = real.is_integer() and abs(real) < 2.0**63
+        return name, operator, Operand("int", int(real)) if is_whole else Operand("float", real=real)
+    if kind == "string":
+        return name, operator, Operand("string", text=fields["text"])
+    if kind == "decimal":
+        return name, operator, _plainest(fields["text"])
+    return name, operator, Operand(kind, fields["integer"])
+
+
+def _plainest(decimal: str) -> Operand:
+    """A decimal's operand, or that of the int or float which is the same constant."""
+    return operand_of(constant_of(Operand("decimal", text=decimal)))
+
+
+def _runs(rows: list[Row]) -> Iterator[list[Row]]:
+    """Rows by predicate: neighbours on one attribute that bound it, or list its values, are one."""
+    for _, joined in groupby(enumerate(rows), key=lambda each: _run_key(*each)):
+        yield [row for _, row in joined]
+
+
+def _run_key(at: int, row: Row) -> tuple[str, object]:
+    if row[1] in _BOUNDS:
+        return row[0], _BOUNDS
+    return row[0], row[1] if row[1] == "in" else at
+
+
+def translate_many(batch: pa.RecordBatch, predicates: PredicateTable, slots: Slots) -> Clauses:
+    """As `translate`, column by column: each distinct predicate is looked up once."""
+    clauses = batch.column("clauses")
+    inner = clauses.flatten()
+    flat = inner.flatten()
+    clause_counts = np.diff(_offsets(clauses))
+    predicate_counts = np.diff(_offsets(inner))
+    owner = np.repeat(np.arange(len(clauses)), clause_counts)
+    clause_of = np.repeat(np.arange(len(inner)), predicate_counts)
+    columns = _Columns(flat)
+    run_first = _run_starts(columns, clause_of)
+    words = _interned(columns, run_first, predicates)
+    counts = np.bincount(clause_of[run_first], minlength=len(inner)) if len(run_first) else np.zeros(len(inner))
+    first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return Clauses(first, words, np.asarray(slots, np.int64)[owner], clause_counts[owner] == 1)
+
+
+def _offsets(array: pa.ListArray) -> npt.NDArray[np.int64]:
+    return np.asarray(array.offsets.to_numpy(), np.int64)
+
+
+class _Columns:
+    """The predicates of a batch as numpy columns, operands as one integer each where that says it all."""
+
+    def __init__(self, flat: pa.StructArray) -> None:
+        self.flat = flat
+        self.names = flat.field("attribute").dictionary.to_pylist()
+        self.attribute = flat.field("attribute").indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        self.operator = _recoded(flat.field("operator"), OPERATORS)
+        self.type = _recoded(flat.field("type"), TYPES)
+        self._decimals: dict[int, Operand] = {}
+        self.operand = self._operands()
+
+    def _operands(self) -> npt.NDArray[np.int64]:
+        operand = self.flat.field("integer").fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+        floats = self.type == _FLOAT
+        if floats.any():
+            real = self.flat.field("real").fill_null(0).to_numpy(zero_copy_only=False)[floats]
+            # A float that is a whole number is the same constant as the int: give it the int's form.
+            whole = (real == np.floor(real)) & (np.abs(real) < 2.0**63)
+            operand[floats] = np.where(whole, 0, real.view(np.int64))
+            places = np.flatnonzero(floats)[whole]
+            operand[places] = real[whole].astype(np.int64)
+            self.type[places] = _INT
+        strings = self.type == _STRING
+        if strings.any():
+            encoded = self.flat.field("text").dictionary_encode()
+            codes = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+            operand[strings] = codes[strings]
+        decimals = np.flatnonzero((self.type == _DECIMAL) & (self.operator != OPERATORS.index("is")))
+        if len(decimals):
+            codes = self._read_decimals(decimals)
+            operand[decimals] = codes
+        return np.asarray(operand, np.int64)
+
+    def _read_decimals(self, rows: npt.NDArray[np.int64]) -> list[int]:
+        """Read operands of decimals, of which there are few; a number for each distinct one."""
+        texts = self.flat.field("text").take(pa.array(rows)).to_pylist()
+        self._decimals = {at: _plainest(text) for at, text in zip(rows.tolist(), texts, strict=True)}
+        numbers: dict[Operand, int] = {}
+        return [numbers.setdefault(operand, len(numbers)) for operand in self._decimals.values()]
+
+    def row(self, at: int) -> Row:
+        """One predicate as the table of predicates knows it."""
+        kind = int(self.type[at])
+        name, operator = self.names[self.attribute[at]], OPERATORS[self.operator[at]]
+        if kind == NO_TYPE:
+            return name, operator, Operand()
+        if operator == "is":
+            return name, operator, Operand("float" if TYPES[kind] in _NUMBERS else TYPES[kind])
+        if kind == _DECIMAL:
+            return name, operator, self._decimals[at]
+        shape = self.flat.field("shape")[at].as_py()
+        return (
+            name,
+            operator,
+            Operand(
+                TYPES[kind],
+                int(self.operand[at]) if kind not in (_STRING, _FLOAT) and shape is None else 0,
+                self.flat.field("real")[at].as_py() if kind == _FLOAT else 0.0,
+                self.flat.field("text")[at].as_py() if kind == _STRING else None,
+                None if shape is None else tuple(shape),
+            ),
+        )
+
+
+def _recoded(column: pa.DictionaryArray, names: tuple[str, ...]) -> npt.NDArray[np.int64]:
+    # A dictionary may still hold the words of rows that were rejected.
+    known = [names.index(name) if name in names else NO_TYPE for name in column.dictionary.to_pylist()]
+    to_code = np.array([*known, NO_TYPE], np.int64)
+    indices = column.indices.fill_null(len(to_code) - 1) if column.null_count else column.indices
+    return np.asarray(to_code[indices.to_numpy(zero_copy_only=False)], np.int64)
+
+
+def _run_starts(columns: _Columns, clause_of: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Where predicates begin: neighbours on one attribute that bound it, or list its values, are one."""
+    bounds = np.isin(columns.operator, [OPERATORS.index(name) for name in _BOUNDS])
+    members = columns.operator == OPERATORS.index("in")
+    same = (clause_of[1:] == clause_of[:-1]) & (columns.attribute[1:] == columns.attribute[:-1])
+    joined = same & ((bounds[1:] & bounds[:-1]) | (members[1:] & members[:-1]))
+    return np.flatnonzero(np.concatenate([np.ones(min(1, len(clause_of)), np.bool_), ~joined]))
+
+
+def _interned(
+    columns: _Columns, run_first: npt.NDArray[np.int64], predicates: PredicateTable
+) -> npt.NDArray[np.int64]:
+    count = len(columns.attribute)
+    lengths = np.diff(np.concatenate([run_first, [count]]))
+    words = np.zeros(len(run_first), np.int64)
+    single = lengths == 1
+    words[single] = _interned_singles(columns, run_first[single], predicates)
+    for at in np.flatnonzero(~single).tolist():
+        start = int(run_first[at])
+        rows = sorted({columns.row(row) for row in range(start, start + int(lengths[at]))})
+        words[at] = predicates.intern(tuple(rows))
+    return words
+
+
+def _interned_singles(
+    columns: _Columns, rows: npt.NDArray[np.int64], predicates: PredicateTable
+) -> npt.NDArray[np.int64]:
+    if not len(rows):
+        return np.zeros(0, np.int64)
+    # Shapes are few, and each is a predicate of its own; everything else is told apart by two integers.
+    shaped = columns.flat.field("shape").is_valid().to_numpy(zero_copy_only=False)[rows]
+    code = (columns.attribute[rows] * 64 + columns.operator[rows]) * 16 + columns.type[rows] + 1
+    operand = np.where(shaped, -1 - rows, columns.operand[rows])
+    group = _groups(code, operand)
+    leaders = np.zeros(group.max() + 1, np.int64)
+    leaders[group[::-1]] = np.arange(len(group))[::-1]
+    interned = np.array([predicates.intern((columns.row(int(rows[at])),)) for at in leaders], np.int64)
+    return interned[group]
+
+
+def _groups(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Numbers from 0 for the distinct pairs of two columns. Arrow's hashing is far faster than sorting."""
+    one_codes, other_codes = pa.array(one).dictionary_encode(), pa.array(other).dictionary_encode()
+    pairs = one_codes.indices.to_numpy().astype(np.int64) * len(other_codes.dictionary)
+    pairs += other_codes.indices.to_numpy()
+    return np.asarray(pa.array(pairs).dictionary_encode().indices.to_numpy(), np.int64)

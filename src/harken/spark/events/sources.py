@@ -1,0 +1,387 @@
+"""Events in files, read by Spark: CSV, JSON and Parquet, in bulk or as they are added to a folder.
+
+The types of CSV are those that `harken.files` finds in the first file, so that `harken match` and Spark read one
+file alike; Spark's own rules, which make a number of `007`, are left for addresses that only Spark can read.
+
+Spark's readers pass over what they cannot read: a value that is not of its column's type becomes null, which to a
+subscription is an attribute that is missing. Here such a record fails the job, or is sorted out with its reason.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+from harken.errors import InputFileError
+from harken.files import sample_csv, sample_json
+from harken.model.schema import Schema
+from harken.model.values import Type
+from harken.spark.events.columns import leaves
+from harken.spark.storage.hadoop import literally
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+Format: TypeAlias = Literal["csv", "json", "parquet"]
+
+FAULT = "_harken_fault"
+"""The column that says why an event was sorted out; null for those that can be matched."""
+
+_UNREAD = "_harken_unread"
+"""The column in which Spark leaves the text of a record that it could not read."""
+
+_OURS = (FAULT, _UNREAD)
+
+_ENDINGS: dict[str, Format] = {
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".parquet": "parquet",
+}
+_TYPES = {
+    Type.INT: "bigint",
+    Type.FLOAT: "double",
+    Type.STRING: "string",
+    Type.BOOL: "boolean",
+    Type.DATE: "date",
+    Type.TIMESTAMP: "timestamp",
+    Type.POINT: "array<double>",
+    Type.BOX: "array<double>",
+}
+_OPTIONS: dict[Format, dict[str, str]] = {
+    # As RFC 4180 has it. Columns are found by the names in each file's header, and a line with too few or too many
+    # is noticed even if the cells that are asked for are all there.
+    # An empty cell is missing, and `""` is the empty string: they differ only if what stands for null is neither.
+    "csv": {
+        "header": "true",
+        "escape": '"',
+        "enforceSchema": "false",
+        "columnPruning": "false",
+        "nullValue": "\x00",
+        "positiveInf": "inf",
+        "negativeInf": "-inf",
+        "timeZone": "UTC",
+    },
+    "json": {"allowNonNumericNumbers": "false", "timeZone": "UTC"},
+    "parquet": {},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EventFiles:
+    """A file of events, a folder of them, or a pattern; anything with `://` is handed to Spark as it is.
+
+    CSV has a header; JSON has one object per line, or is an array. The types of their columns are those that
+    `schema` declares, and inferred for others: those of CSV from the beginning of the first file, by the rules of
+    `harken.files`; those of JSON, and of what only Spark can read, from all there is, by Spark.
+    """
+
+    path: str
+    format: Format
+    schema: Schema | None = None
+
+    @classmethod
+    def at(cls, path: str, format: Format | None = None, schema: Schema | None = None) -> EventFiles:  # noqa: A002
+        """The files at a path, of the format that their endings name unless it is given; InputFileError if not."""
+        if "://" not in path and not os.path.lexists(path) and not _matching(path):
+            raise InputFileError(path, "there is no such file or folder")
+        return cls(path, format or _format_of(path), schema)
+
+    def read(self, spark: SparkSession, *, collect: bool = False) -> DataFrame:
+        """The events as a DataFrame. A record that cannot be read fails the job that comes to it.
+
+        With `collect` it does not, and `sorted_out` has to follow.
+        """
+        columns = self._columns(spark)
+        reader = spark.read.format(self.format).options(**self._options(collect))
+        if columns is not None:
+            reader = reader.schema(self._raw(columns, collect))
+        return self._typed(reader.load(self._address), columns)
+
+    def follow(self, spark: SparkSession, *, collect: bool = False) -> DataFrame:
+        """The events as a stream that goes on with every file added to the folder.
+
+        The folder must hold a first file, to tell the columns, unless they are declared.
+        """
+        columns = self._columns(spark, following=True)
+        assert columns is not None, "a stream cannot be read without"
+        reader = spark.readStream.format(self.format).options(**self._options(collect))
+        return self._typed(reader.schema(self._raw(columns, collect)).load(self._address), columns)
+
+    # ---------------------------------------------------------------- inside
+
+    @property
+    def _address(self) -> str:
+        if "://" in self.path:
+            return self.path
+        # What is there is meant, even if its name has characters that Spark takes for patterns.
+        name = os.path.abspath(self.path)
+        return f"file://{literally(name) if os.path.lexists(self.path) else name}"
+
+    def _options(self, collect: bool) -> dict[str, str]:
+        if self.format == "parquet":
+            return {}
+        mode = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _UNREAD} if collect else {"mode": "FAILFAST"}
+        return {**self._form(), **mode}
+
+    def _form(self) -> dict[str, str]:
+        """How the files are written."""
+        first = self._first()
+        over_lines = False
+        if first is not None and self.format == "csv":
+            over_lines = sample_csv(first).over_lines
+        elif first is not None and self.format == "json":
+            over_lines = sample_json(first).over_lines
+        return {**_OPTIONS[self.format], "multiLine": str(over_lines).lower()}
+
+    def _first(self) -> str | None:
+        """The first of the files; None if there is none that can be read here."""
+        return None if "://" in self.path else next((str(file) for file in _files(self.path)), None)
+
+    def remarks(self) -> list[str]:
+        """What Spark will read otherwise than `harken match` does, as far as the first file tells."""
+        first = self._first()
+        if self.format != "json" or first is None:
+            return []
+        declared = self.schema or Schema({})
+        said = sample_json(first).remarks
+        return [each for each in said if not any(each.startswith(f"attribute {name!r} ") for name in declared)]
+
+    def _columns(self, spark: SparkSession, following: bool = False) -> StructType | None:
+        """The columns with the types they are to have; None if Spark finds them by itself."""
+        if self.format == "parquet" and not following:
+            return None
+        if following and not _has_files(self.path):
+            return self._declared_only()
+        first = self._first()
+        found = _sampled(first) if self.format == "csv" and first is not None else None
+        found = found or self._inferred(spark)
+        return found if self.format == "parquet" else _declared(found, self.schema or Schema({}))
+
+    def _inferred(self, spark: SparkSession) -> StructType:
+        """The columns that Spark finds. Records that cannot be read tell of none; they are met again later."""
+        from pyspark.errors import AnalysisException
+
+        options = {**self._form(), "mode": "DROPMALFORMED", "inferSchema": "true"}
+        try:
+            return spark.read.format(self.format).options(**options).load(self._address).schema
+        except AnalysisException as error:
+            if self.format != "json" or error.getCondition() != "COLUMN_ALREADY_EXISTS":
+                raise
+        # Some object has a key twice. Spark refuses to find columns in such a file, though it can read it.
+        texts = spark.read.text(self._address, wholetext=options["multiLine"] == "true")
+        reader = spark.read.options(**options)
+        try:
+            found = once(reader.json(texts).schema)
+        except TypeError:  # before Spark 4.2
+            found = once(reader.json(texts.rdd.map(itemgetter(0))).schema)
+        if spark.conf.get("spark.sql.caseSensitive") != "true":
+            self._check_case(found)
+        return found
+
+    def _check_case(self, columns: StructType, prefix: str = "") -> None:
+        """InputFileError if names differ in case alone, which Spark takes for one."""
+        from pyspark.sql.types import StructType
+
+        seen: dict[str, str] = {}
+        for field in columns:
+            other = seen.setdefault(field.name.lower(), field.name)
+            if other != field.name:
+                said = f"to Spark the attributes {prefix + other!r} and {prefix + field.name!r} are one"
+                hint = "set spark.sql.caseSensitive to true, or rename one"
+                raise InputFileError(self.path, said, suggestion=hint)
+            if isinstance(field.dataType, StructType):
+                self._check_case(field.dataType, f"{prefix}{field.name}.")
+
+    def _declared_only(self) -> StructType:
+        from pyspark.sql.types import StructType
+
+        if self.schema is None:
+            raise InputFileError(
+                self.path,
+                "the folder is empty, so the columns of events are not known",
+                suggestion="put a first file there, or declare them in a schema",
+            )
+        columns = StructType()
+        for name, declared in self.schema.items():
+            _put(columns, name.split(".") if self.format == "json" else [name], _TYPES[declared])
+        return columns
+
+    def _raw(self, columns: StructType, collect: bool) -> StructType:
+        """The columns as the reader is told: CSV has no lists."""
+        from pyspark.sql.types import StringType, StructField, StructType
+
+        text = StringType()
+        fields = [StructField(each.name, text) if self._shaped(each.dataType) else each for each in columns]
+        if collect and self.format != "parquet":
+            fields.append(StructField(_UNREAD, text))
+        return StructType(fields)
+
+    def _shaped(self, kind: DataType) -> bool:
+        return self.format == "csv" and kind.typeName() == "array"
+
+    def _typed(self, events: DataFrame, columns: StructType | None) -> DataFrame:
+        """Points and boxes of CSV, `[2.35, 48.86]`, as lists; what is no list is an unread record."""
+        from pyspark.sql import functions
+
+        for field in columns or ():
+            if self._shaped(field.dataType):
+                text = functions.col(f"`{field.name}`")
+                collect = _UNREAD in events.columns
+                mode = "PERMISSIVE" if collect else "FAILFAST"
+                parsed = functions.from_json(text, field.dataType, {"mode": mode})  # type: ignore[arg-type]
+                if collect:
+                    bad = functions.when(text.isNotNull() & parsed.isNull(), text)
+                    events = events.withColumn(_UNREAD, functions.coalesce(functions.col(_UNREAD), bad))
+                events = events.withColumn(field.name, parsed)
+        return events
+
+
+def sorted_out(events: DataFrame) -> DataFrame:
+    """Events that were read to `collect`, with a column that says which could not be; null for all others."""
+    from pyspark.sql import functions
+
+    if _UNREAD not in events.columns:
+        return events.withColumn(FAULT, functions.lit(None).cast("string"))
+    said = functions.lit("the record cannot be read, or a value is not of the type of its column")
+    return events.withColumn(FAULT, functions.when(functions.col(_UNREAD).isNotNull(), said))
+
+
+def sound(events: DataFrame) -> DataFrame:
+    """Of events with their faults, those without, as they were."""
+    from pyspark.sql import functions
+
+    return events.where(functions.col(FAULT).isNull()).drop(*_OURS)
+
+
+def faulty(events: DataFrame, columns: Collection[str]) -> DataFrame:
+    """Of events with their faults, those with one: the record, or these of its columns, as text, and the reason.
+
+    Spark reads only what is used, and meets only the faults of that; so it is to be what matching uses.
+    """
+    from pyspark.sql import functions
+
+    whole = {name: functions.col(f"`{name}`") for name in events.columns}
+    known = whole | {name: leaf.column for name, leaf in leaves(events.schema).items()}
+    shown = [column.alias(name) for name, column in known.items() if name in columns and name not in _OURS]
+    record = functions.to_json(functions.struct(*shown)) if shown else functions.lit(None).cast("string")
+    if _UNREAD in events.columns:
+        record = functions.coalesce(functions.col(_UNREAD), record)
+    bad = events.where(functions.col(FAULT).isNotNull())
+    return bad.select(record.alias("record"), functions.col(FAULT).alias("reason"))
+
+
+def _matching(path: str) -> bool:
+    return glob.has_magic(path) and bool(glob.glob(path))
+
+
+def _files(path: str) -> Iterator[Path]:
+    """The files that Spark would read, which passes over hidden ones."""
+    for place in map(Path, [path] if os.path.lexists(path) else sorted(glob.glob(path))):
+        if place.is_dir():
+            yield from (file for file in sorted(place.rglob("*")) if file.is_file() and file.name[0] not in "._")
+        else:
+            yield place
+
+
+def _has_files(path: str) -> bool:
+    return "://" in path or any(True for _ in _files(path))
+
+
+def _format_of(path: str) -> Format:
+    names = [Path(path)] if "://" in path else _files(path)
+    for name in names:
+        # The last known one: names may go on with how a file is compressed.
+        known = [_ENDINGS[ending.lower()] for ending in name.suffixes if ending.lower() in _ENDINGS]
+        if known:
+            return known[-1]
+        break
+    raise InputFileError(
+        path,
+        f"cannot tell the format of events by their names; the endings are {', '.join(_ENDINGS)}",
+        suggestion=f"say which of {', '.join(get_args(Format))} it is",
+    )
+
+
+def _sampled(path: str) -> StructType | None:
+    """The columns of a CSV file, of the types that its first values have; None if it has none."""
+    from pyspark.sql.types import StructType
+
+    sample = sample_csv(path)
+    columns = StructType()
+    for name, kind in sample.types.items():
+        wide = name in sample.wide
+        spoken = "string" if kind is None or (wide and name == "id") else "decimal(38,0)" if wide else _TYPES[kind]
+        columns.add(name, _parsed(spoken))
+    return columns if sample.types else None
+
+
+def _declared(found: StructType, schema: Schema, prefix: str = "") -> StructType:
+    """The columns that were found, with the types that are declared."""
+    from pyspark.sql.types import StructField, StructType
+
+    fields = []
+    for field in found:
+        name = prefix + field.name
+        declared = schema.get(name)
+        kind = field.dataType
+        if declared is not None:
+            kind = _parsed(_TYPES[declared])
+        elif isinstance(kind, StructType):
+            kind = _declared(kind, schema, f"{name}.")
+        fields.append(StructField(field.name, kind))
+    return StructType(fields)
+
+
+def once(columns: StructType) -> StructType:
+    """Columns some of which come more than once, each once, of a type that holds all that it was."""
+    from pyspark.sql.types import StructField, StructType
+
+    kinds: dict[str, list[DataType]] = {}
+    for field in columns:
+        kind = _within(field.dataType)
+        known = kinds.setdefault(field.name, [])
+        if kind not in known:
+            known.append(kind)
+    return StructType([StructField(name, _common(each)) for name, each in kinds.items()])
+
+
+def _within(kind: DataType) -> DataType:
+    from pyspark.sql.types import ArrayType, StructType
+
+    if isinstance(kind, StructType):
+        return once(kind)
+    return ArrayType(_within(kind.elementType)) if isinstance(kind, ArrayType) else kind
+
+
+def _common(kinds: list[DataType]) -> DataType:
+    """As Spark does it for values of different records: numbers become floats, all else text."""
+    from pyspark.sql.types import DoubleType, NumericType, StringType
+
+    if len(kinds) == 1:
+        return kinds[0]
+    return DoubleType() if all(isinstance(kind, NumericType) for kind in kinds) else StringType()
+
+
+def _put(columns: StructType, path: list[str], kind: str) -> None:
+    """Add a column, within the structs that its path names."""
+    from pyspark.sql.types import StructType
+
+    for part in path[:-1]:
+        if part not in columns.names:
+            columns.add(part, StructType())
+        columns = columns[part].dataType  # type: ignore[assignment]  # made here
+    columns.add(path[-1], _parsed(kind))
+
+
+def _parsed(kind: str) -> DataType:
+    from pyspark.sql.types import DataType
+
+    return DataType.fromDDL(kind)

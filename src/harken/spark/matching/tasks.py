@@ -1,0 +1,214 @@
+"""What a task does with its batches of events: Arrow in, Arrow out, and no Python per row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from harken.errors import EventError
+from harken.matching.events.batch import column_faults, leaf_columns
+from harken.model.foreign import parents
+from harken.model.schema import Schema
+from harken.spark.events.columns import Rows, Transport
+from harken.spark.index.worker_cache import Found, Parts, joined, open_index, open_router, open_shard
+
+How: TypeAlias = Literal["pairs", "grouped"]
+
+ROWS = 32_768
+"""Events matched together, at least, where batches are smaller."""
+
+PARTITION_BITS = 33
+"""Numbers of events leave so many bits for the row within its partition, as Spark's own ids do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a matching task has to know."""
+
+    parts: Parts
+    transport: Transport
+    at: datetime
+    """The moment at which subscriptions must be valid, the same for all tasks."""
+    how: How
+    numbered: bool
+    """Whether events have no id of their own and are numbered; otherwise it is the first column handed through."""
+    copies: tuple[int, ...] = ()
+    """How many partitions share the events of each shard, where events go to shards; none if it is empty."""
+    schema: Schema | None = None
+    """What events are held to, before they are matched."""
+    collect: bool = False
+    """Whether events at fault are left out; otherwise the first fails the job."""
+    named: bool = False
+    """Whether the first column handed through is the id of events."""
+
+    def to_match(self, table: pa.Table, first: int) -> Iterator[tuple[Rows | None, pa.Table]]:
+        """The events to match, in parts in which every column is of one type, and which rows they are."""
+        for rows, events in self.transport.parts(table):
+            faults = {} if self.schema is None else column_faults(leaf_columns(events), self.schema)
+            if not faults:
+                yield rows, events
+                continue
+            if not self.collect:
+                row = min(faults)
+                raise self._told(
+                    faults[row], events, self._id(table, row if rows is None else int(rows[row]), first)
+                )
+            kept = np.delete(np.arange(events.num_rows), list(faults))
+            yield kept if rows is None else rows[kept], events.take(pa.array(kept))
+
+    def faults(self, table: pa.Table) -> Iterator[tuple[int, EventError]]:
+        """The rows of events that are at fault, and why."""
+        if self.schema is None:
+            return
+        for rows, events in self.transport.parts(table):
+            for row, error in column_faults(leaf_columns(events), self.schema).items():
+                yield row if rows is None else int(rows[row]), self._told(error, events)
+
+    def _id(self, table: pa.Table, row: int, first: int) -> str:
+        """What an event is called in the answer."""
+        if not self.named:
+            return str(first + row)
+        return str(self.transport.handed_through(table)[0][row].as_py())
+
+    def _told(self, error: EventError, events: pa.Table, event: str | None = None) -> EventError:
+        """A fault of an event, in Spark's words where its value has travelled in another form."""
+        named = str(error.attribute)
+        at = next((name for name in (named, *parents(named)) if name in self.transport.foreign), None)
+        if at is None or self.schema is None:
+            error.event = event
+            return error
+        said = f"attribute {named!r} is declared {self.schema[named].value}, found {self.transport.foreign[at]}"
+        value = events.column(at)[error.row].as_py().decode()
+        return EventError(said, attribute=named, row=error.row, value=value, event=event)
+
+    def columns(self, table: pa.Table, first: int) -> list[pa.ChunkedArray]:
+        """The columns of events that go into the answer: their ids, and what is kept."""
+        through = self.transport.handed_through(table)
+        return [_numbers(first, table.num_rows), *through] if self.numbered else through
+
+
+def match_events(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Match batches with the whole index, shard by shard, where they are."""
+    index = open_index(request.parts)
+    for first, table in _tables(batches):
+        columns = request.columns(table, first)
+        for part, events in request.to_match(table, first):
+            rows, ids = index.match(events, request.at)
+            yield from _answer(request, (rows if part is None else part[rows], ids), columns)
+
+
+def reject_events(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The events of batches that cannot be matched: which, the attribute at fault, the reason and the value."""
+    for first, table in _tables(batches):
+        event = request.columns(table, first)[0]
+        faults = sorted(request.faults(table), key=lambda fault: fault[0])
+        if faults:
+            told = [[error.attribute for _, error in faults], [error.reason for _, error in faults]]
+            shown = [error.value for _, error in faults]
+            columns = [event.take(pa.array([row for row, _ in faults])), *told, shown]
+            arrays = [columns[0], *(pa.array(each, pa.string()) for each in columns[1:])]
+            yield from pa.Table.from_arrays(arrays, ["event", "attribute", "reason", "value"]).to_batches()
+
+
+def route_events(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Pack batches for the shards they can concern: the partition to go to, and the events as Arrow's bytes."""
+    router = open_router(request.parts.division)
+    base = np.concatenate([[0], np.cumsum(request.copies)])
+    turn = [_partition()] * len(request.copies)
+    for first, table in _tables(batches):
+        through = request.columns(table, first)
+        for part, events in request.to_match(table, first):
+            packet = pa.Table.from_arrays(
+                [*events.columns, *(each if part is None else each.take(pa.array(part)) for each in through)],
+                [*(f"a{name}" for name in events.column_names), *(f"o{at}" for at in range(_through(request)))],
+            )
+            for shard, rows in router.route(events):
+                if not request.copies[shard]:
+                    continue
+                turn[shard] += 1
+                target = int(base[shard]) + turn[shard] % request.copies[shard]
+                yield _packed(target, packet if rows is None else packet.take(pa.array(rows)))
+
+
+def match_packets(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Match packets that have come to their shards."""
+    ends = np.cumsum(request.copies)
+    for batch in batches:
+        for target, packet in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
+            shard = open_shard(request.parts, int(np.searchsorted(ends, target, side="right")))
+            table = pa.ipc.open_stream(packet.as_buffer()).read_all()
+            width = table.num_columns - _through(request)
+            names = [name[1:] for name in table.column_names[:width]]
+            events = table.select(range(width)).rename_columns(names)
+            found = joined(shard.match(events, request.at), request.parts.id_type)
+            yield from _answer(request, found, table.columns[width:])
+
+
+def _through(request: Request) -> int:
+    return request.transport.others + request.numbered
+
+
+def _tables(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
+    """Batches joined to tables that are worth matching, each with the number of its first event."""
+    first = _partition() << PARTITION_BITS
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows >= ROWS:
+            yield first, pa.Table.from_batches(waiting)
+            first += rows
+            waiting, rows = [], 0
+    if rows:
+        yield first, pa.Table.from_batches(waiting)
+
+
+def _partition() -> int:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()
+
+
+def _numbers(first: int, count: int) -> pa.ChunkedArray:
+    return pa.chunked_array([pa.array(np.arange(first, first + count))])
+
+
+def _packed(target: int, table: pa.Table) -> pa.RecordBatch:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return pa.RecordBatch.from_arrays(
+        [pa.array([target], pa.int32()), pa.array([sink.getvalue().to_pybytes()], pa.binary())],
+        ["target", "packet"],
+    )
+
+
+def _answer(request: Request, found: Found, columns: list[pa.ChunkedArray]) -> Iterator[pa.RecordBatch]:
+    """Matches as they go out: pairs, or one row per event with all its subscriptions."""
+    rows, ids = found
+    if not len(rows):
+        return
+    if request.how == "grouped":
+        rows, ids = _grouped(rows, ids)
+    taken = pa.array(rows)
+    event, *kept = (column.take(taken) for column in columns)
+    said = "subscription" if request.how == "pairs" else "subscriptions"
+    names = ["event", said, *(f"k{at}" for at in range(len(kept)))]
+    yield from pa.Table.from_arrays([event, ids, *kept], names).to_batches()
+
+
+def _grouped(rows: npt.NDArray[np.int64], ids: pa.Array) -> tuple[npt.NDArray[np.int64], pa.ListArray]:
+    distinct, first = np.unique(rows, return_index=True)
+    offsets = np.append(first, len(rows)).astype(np.int32)
+    return distinct, pa.ListArray.from_arrays(pa.array(offsets), ids)
+
+
+Task: TypeAlias = Callable[[Request, Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]

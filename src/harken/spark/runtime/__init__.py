@@ -1,0 +1,1 @@
+"""Spark itself: a session, its Java, what becomes of it, and whether its workers can run Harken."""

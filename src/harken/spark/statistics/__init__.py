@@ -1,0 +1,1 @@
+"""What events look like: one pass over them, on workers, gives the statistics that indexes are arranged by."""

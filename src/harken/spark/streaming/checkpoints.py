@@ -1,0 +1,97 @@
+"""The checkpoint of a stream: one address, under which Spark keeps its half and Harken its own.
+
+checkpoint/
+  spark/                    Spark's: which events make up which batch, and which batches are done
+  harken/query.json         whose ledger this is
+  harken/ledger/….json      which version of the subscriptions matched which batch
+  harken/skipped/….json     batches that were given up, and why
+  harken/events/            events that still hold
+  rejects/                  events that could not be matched, unless they go elsewhere
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from harken.errors import StreamError
+from harken.spark.storage import Folder, folder_at
+from harken.spark.streaming.ledger import Ledger
+from harken.spark.streaming.sinks.contract import Query
+
+_OWNER = "query.json"
+
+
+class Checkpoint:
+    """A folder that belongs to one query. Can be pickled."""
+
+    def __init__(
+        self, address: str | os.PathLike[str] | Folder, storage_options: Mapping[str, Any] | None = None
+    ) -> None:
+        self.folder = folder_at(address, storage_options)
+        self._query: Query | None = None
+
+    def __reduce__(self) -> tuple[type[Checkpoint], tuple[Folder]]:
+        return Checkpoint, (self.folder,)
+
+    @property
+    def spark(self) -> Folder:
+        """Spark's half."""
+        return self.folder.child("spark")
+
+    @property
+    def events(self) -> Folder:
+        """Where events are kept that still hold."""
+        return self.folder.child("harken/events")
+
+    @property
+    def ledger(self) -> Ledger:
+        """What batches depend on."""
+        return Ledger(self.folder.child("harken/ledger"))
+
+    @property
+    def query(self) -> Query:
+        """Whose checkpoint it is, as Spark has it; StreamError if the ledger is another's. Asks once."""
+        if self._query is None:
+            id = self._id()
+            if id is None:
+                raise StreamError(f"{self.folder} is no checkpoint of a stream: {self.spark} has no metadata")
+            self._claim(id)
+            self._query = Query(id, str(self.folder))
+        return self._query
+
+    def begun(self) -> list[int]:
+        """The latest batches that Spark has planned, ascending; it forgets those of long ago."""
+        return self._numbers("offsets")
+
+    def pending(self) -> int | None:
+        """The batch that Spark has planned and not noted as done; it is repeated when the stream is started."""
+        begun, done = self.begun(), self._numbers("commits")
+        return begun[-1] if begun and begun[-1] not in done else None
+
+    def _numbers(self, kind: str) -> list[int]:
+        return sorted(int(each.name) for each in self.spark.child(kind).entries() if each.name.isdigit())
+
+    def _id(self) -> str | None:
+        try:
+            return str(json.loads(self.spark.read("metadata"))["id"])
+        except FileNotFoundError:
+            return None
+        except (KeyError, TypeError, ValueError) as error:
+            raise StreamError(f"{self.spark}/metadata is damaged: {error!r}") from error
+
+    def _claim(self, id: str) -> None:
+        """StreamError if the ledger was written by another query; it is this one's, if it was nobody's."""
+        folder = self.folder.child("harken")
+        with suppress(FileExistsError):
+            folder.create(_OWNER, json.dumps({"id": id}).encode())
+        owner = json.loads(folder.read(_OWNER))["id"]
+        if owner != id:
+            raise StreamError(
+                f"the ledger in {self.folder} is that of the query {owner}, and Spark's half that of {id}: "
+                f"{self.spark} was removed, or replaced",
+                suggestion="start with a new checkpoint folder, and a new output",
+            )

@@ -1,0 +1,105 @@
+"""Which version of the subscriptions matched which batch of a stream, decided once and kept.
+
+A batch that is repeated after a crash must give what it gave before. So what it depends on (the version, the time
+at which subscriptions must be valid, the clock for events that are still valid) is written down before it first
+runs, and read ever after: for as many batches as Spark remembers.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+
+from harken.errors import ConcurrentChangeError
+from harken.spark.storage import Folder
+from harken.spark.subscriptions.versions import Document, VersionLog
+
+EARLIEST = datetime.min.replace(tzinfo=UTC)
+
+KEPT = 100
+"""Batches whose entries are kept, as Spark keeps its own: it repeats none that is older."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one batch depends on."""
+
+    batch: int
+    version: int
+    """Of the subscriptions."""
+    before: int
+    """The version that matched the batch before it."""
+    at: datetime
+    """When the batch was first begun: the time at which subscriptions must be valid."""
+    clock: datetime
+    """The time by which events expire: that of the watermark or, without one, the same as `at`."""
+    skipped: str | None = None
+    """Why the batch is passed over, if somebody has decided so."""
+
+    def to_json(self) -> Document:
+        """As it is written down."""
+        return {**asdict(self), "at": self.at.isoformat(), "clock": self.clock.isoformat()}
+
+
+class Ledger:
+    """Entries by batch, in a folder beside the checkpoint."""
+
+    def __init__(self, folder: Folder | str | os.PathLike[str]) -> None:
+        self._log = VersionLog(folder)
+
+    def entry(self, batch: int) -> Entry | None:
+        """What was decided for a batch, if anything was."""
+        written = None if batch < 0 else self._log.find(batch)
+        if written is None:
+            return None
+        moments = {name: datetime.fromisoformat(written[name]) for name in ("at", "clock")}
+        return Entry(**{**written, **moments})
+
+    def entries(self) -> list[Entry]:
+        """All that are kept, by batch."""
+        found = [self.entry(batch) for batch in self._log.numbers()]
+        return [entry for entry in found if entry is not None]
+
+    def decide(self, batch: int, version: int, clock: datetime | None = None) -> Entry:
+        """What a batch depends on: as decided before or, for a new one, as things are now.
+
+        Costs a few small files, however many batches there were.
+        """
+        known = self.entry(batch)
+        if known is not None:
+            return known
+        previous = self.entry(batch - 1)
+        now = datetime.now(UTC)
+        # Clocks of machines differ, and may be set back; time in a stream does not go back.
+        at = now if previous is None else max(now, previous.at)
+        time = at if clock is None else clock if previous is None else max(clock, previous.clock)
+        entry = Entry(batch, version, version if previous is None else previous.version, at, time)
+        # Before the new one: whoever is killed in between does it again.
+        self._log.forget([batch - KEPT] if batch >= KEPT else [])
+        try:
+            self._log.append(batch, entry.to_json())
+        except ConcurrentChangeError:
+            return self.decide(batch, version, clock)
+        return entry
+
+    def skip(self, batch: int, reason: str) -> Entry:
+        """Have a batch passed over; the one after it meets what has changed since the one before it."""
+        known = self.entry(batch) or self._decided_early(batch)
+        return self._amended(replace(known, version=known.before, skipped=reason))
+
+    def repin(self, batch: int, version: int) -> Entry:
+        """Have a batch matched with another version than was decided."""
+        known = self.entry(batch) or self._decided_early(batch)
+        return self._amended(replace(known, version=version, skipped=None))
+
+    def _decided_early(self, batch: int) -> Entry:
+        """What a batch depends on that has not begun: no later event has been seen than by the one before it."""
+        previous = self.entry(batch - 1)
+        if previous is None:
+            return self.decide(batch, 0, EARLIEST)
+        return self.decide(batch, previous.version, previous.clock)
+
+    def _amended(self, entry: Entry) -> Entry:
+        self._log.amend(entry.batch, entry.to_json())
+        return entry

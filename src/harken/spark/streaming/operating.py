@@ -1,0 +1,142 @@
+"""What operators do with a stream that is stopped: see where it is, and go on past a batch that cannot be done.
+
+A batch that fails is repeated for as long as it fails. If what it needs is broken for good, it can be passed over,
+or be matched with a later version of the subscriptions; both are recorded in the checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from harken.errors import StreamError
+from harken.spark.storage import Folder
+from harken.spark.streaming.checkpoints import Checkpoint
+from harken.spark.streaming.ledger import Entry
+from harken.spark.streaming.sinks import Sink, TableSink
+from harken.spark.streaming.sinks.contract import Query, Remembers
+from harken.spark.subscriptions.subscriptions import Subscriptions
+
+_SKIPPED = "harken/skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A batch that was passed over."""
+
+    batch: int
+    reason: str
+    at: str
+    """When somebody decided so."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStatus:
+    """Where a stream is."""
+
+    query: Query
+    latest: Entry | None
+    """What the latest batch that began depends on."""
+    pending: int | None
+    """The batch that is planned and not done: the first to run when the stream is started."""
+    skipped: tuple[Skipped, ...]
+    """All batches that were passed over."""
+
+    def __str__(self) -> str:
+        lines = [f"query {self.query.id} of {self.query.checkpoint}"]
+        if self.latest is None:
+            lines.append("no batch has begun")
+        else:
+            at = self.latest.at.isoformat(timespec="seconds")
+            lines.append(f"batch {self.latest.batch} began at {at} with version {self.latest.version}")
+        waits = self.latest is not None and self.latest.batch == self.pending and self.latest.skipped is not None
+        if self.pending is None:
+            lines.append("no batch is pending")
+        else:
+            lines.append(f"batch {self.pending} is pending{', and will be passed over' if waits else ''}")
+        lines += [f"batch {each.batch} was passed over at {each.at}: {each.reason}" for each in self.skipped]
+        return "\n".join(lines)
+
+
+def stream_status(
+    checkpoint: str | os.PathLike[str] | Folder, *, storage_options: Mapping[str, Any] | None = None
+) -> StreamStatus:
+    """Where the stream of a checkpoint is. Reads a few small files, and needs no Spark."""
+    place = Checkpoint(checkpoint, storage_options)
+    entries = place.ledger.entries()
+    folder = place.folder.child(_SKIPPED)
+    skipped = [Skipped(**json.loads(folder.read(each.name))) for each in folder.entries()]
+    by_batch = tuple(sorted(skipped, key=lambda each: each.batch))
+    return StreamStatus(place.query, entries[-1] if entries else None, place.pending(), by_batch)
+
+
+def skip_batch(
+    checkpoint: str | os.PathLike[str] | Folder,
+    *,
+    reason: str,
+    storage_options: Mapping[str, Any] | None = None,
+) -> int:
+    """Have the pending batch passed over: it gives no matches, and its events are not kept. Gives its number.
+
+    The stream must be stopped. When it is started it goes on with the batch after this one. The reason is recorded
+    in the checkpoint for good. What the output has of the batch already stays. StreamError if no batch is pending.
+    """
+    if not reason.strip():
+        raise StreamError("a batch is passed over for a reason", suggestion="say which")
+    place = Checkpoint(checkpoint, storage_options)
+    batch = _pending(place)
+    record = {"batch": batch, "reason": reason, "at": datetime.now(UTC).isoformat(timespec="seconds")}
+    place.ledger.skip(batch, reason)
+    place.folder.child(_SKIPPED).replace(_record(batch), json.dumps(record).encode())
+    return batch
+
+
+def repin_batch(
+    checkpoint: str | os.PathLike[str] | Folder,
+    subscriptions: Subscriptions,
+    output: Sink | str | os.PathLike[str] | Folder,
+    *,
+    version: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Entry:
+    """Have the pending batch matched with another version of the subscriptions: the latest, unless said.
+
+    For a batch whose version is gone. The stream must be stopped. StreamError if no batch is pending, if the
+    output has taken it already, or if the version is older than that of the batch before it.
+    """
+    place = Checkpoint(checkpoint, storage_options)
+    batch = _pending(place)
+    is_address = isinstance(output, str | os.PathLike | Folder)
+    sink = TableSink(output, storage_options=storage_options) if is_address else output  # type: ignore[arg-type]
+    if isinstance(sink, Remembers) and sink.has(batch):
+        raise StreamError(
+            f"batch {batch} is done: {sink!r} has it", suggestion="pass it over, and the stream goes on after it"
+        )
+    chosen = subscriptions.version if version is None else version
+    subscriptions.snapshot(chosen)
+    before = place.ledger.entry(batch - 1)
+    if before is not None and chosen < before.version:
+        raise StreamError(
+            f"batch {batch - 1} was matched with version {before.version}, which is later than {chosen}"
+        )
+    entry = place.ledger.repin(batch, chosen)
+    place.folder.child(_SKIPPED).remove([_record(batch)])  # it was to be passed over, and no longer is
+    return entry
+
+
+def _record(batch: int) -> str:
+    return f"{batch:020d}.json"
+
+
+def _pending(place: Checkpoint) -> int:
+    query = place.query
+    batch = place.pending()
+    if batch is None:
+        done = place.begun()
+        said = f"batch {done[-1]} is done" if done else "no batch has begun"
+        raise StreamError(f"nothing is pending in {query.checkpoint}: {said}")
+    return batch

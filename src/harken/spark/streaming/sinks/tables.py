@@ -1,0 +1,265 @@
+"""Tables of Parquet or JSON files in folders that the whole cluster shares, or in object stores.
+
+A folder is made under a hidden name and gets its real name when it is complete, so a crash at any moment leaves
+either everything or a hidden folder that nobody reads. How that is done where nothing can be renamed, `placing`
+tells.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+from harken.durable import sync
+from harken.errors import OutputExistsError, SinkError
+from harken.spark.storage import Folder, folder_at
+from harken.spark.storage.hadoop import literally
+from harken.spark.streaming.sinks.contract import BATCH, Query, reserve
+from harken.spark.streaming.sinks.placing import is_placed, place
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+Format: TypeAlias = Literal["parquet", "json"]
+"""How the rows of a table are written."""
+
+RECORDS = 100
+"""Batches whose records are kept, where there are records: Spark itself can go back no further."""
+
+# Whatever starts with a dot is hidden from readers; an underscore alone would not do, for Spark reads names like
+# "_batch=3".
+_STAGING = ".staging"
+"""Where Spark writes: within the table, to be on its file system."""
+
+_RECORDS = ".batches"
+"""Where it is recorded which attempt at a batch counts."""
+
+_SCHEMA = ".schema"
+"""The file that tells the columns, which JSON, and JSON without rows, does not."""
+
+_QUERY = ".query"
+"""The file that tells whose batches these are."""
+
+_NO_MARK = "mapreduce.fileoutputcommitter.marksuccessfuljobs"
+
+_WRITTEN = re.compile(r"\.schema|\.files|_SUCCESS|part-.*|\..*\.crc")
+"""What the files of a table are called: Spark's, and those that are written beside them."""
+
+
+class TableSink:
+    """A table that gets a folder `batch=<number>` with every batch, so that readers find the number as a column.
+
+    Takes any columns, the same with every batch, of one query: the first that writes owns the table. `path` is a
+    folder on storage that the driver and all workers reach by this address, a path or one in a store; a folder of
+    the driver alone will do for a `local` master only. Spark and others can read the table:
+    `spark.read.parquet(path)`. JSON does not tell types, so with it `read` knows better.
+
+    A batch is there in one step, except in an object store: there, readers may see some of its files while it is
+    put in place, which takes a copy within the store for each; they never see a row twice.
+
+    A batch is one file, unless `files` asks for more: it is matched by as many tasks as ever, and one of them
+    writes what they all have found. A batch costs what Spark takes for that, and a few operations on files,
+    however many came before. Of two processes that write the same batch at once one succeeds and the other's rows
+    go nowhere, whether it fails or not. Threads may share a sink.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | Folder,
+        format: Format = "parquet",  # noqa: A002  # as Spark calls it
+        *,
+        files: int = 1,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        if files < 1:
+            raise SinkError(f"a batch is written to one file or more, found {files}")
+        self.folder = folder_at(path, storage_options)
+        self.format = _known(format)
+        self.files = files
+
+    def __repr__(self) -> str:
+        return f"TableSink({str(self.folder)!r}, format={self.format!r})"
+
+    @property
+    def path(self) -> Path | None:
+        """The folder on file systems of this machine; None if it is in a store."""
+        return self.folder.path
+
+    def write(self, batch: int, matches: DataFrame, query: Query | None = None) -> None:
+        """Add the matches of a batch, unless it is there. An empty batch leaves its mark too.
+
+        SinkError, before anything runs, if the columns differ from those of the table, or one is named `batch`, or
+        if the table belongs to another query. Without a query it is not asked, and batches need numbers of their
+        own.
+        """
+        if query is not None:
+            query.refuse(self._owner(query), str(self.folder))
+        if not self.has(batch):
+            reserve(matches, BATCH)
+            self._check(matches.schema)
+            staging = f"{_STAGING}/{batch}/{uuid.uuid4().hex}"
+            _write(matches.repartition(self.files), self.folder, staging, self.format)
+            self._agree(matches.schema)
+            with suppress(FileExistsError):
+                place(self.folder, staging, f"{BATCH}={batch}", _record(batch))
+        # Not before: an attempt that is thought dead could otherwise put what is left of its folder into place.
+        gone = [f"{_STAGING}/{batch}"]
+        self.folder.remove(gone if self.folder.renames else [*gone, _record(batch - RECORDS)])
+
+    def has(self, batch: int) -> bool:
+        """Whether a batch is there."""
+        return is_placed(self.folder, f"{BATCH}={batch}", _record(batch))
+
+    def read(self, spark: SparkSession) -> DataFrame:
+        """All batches that are there now, with the types they were written with and `batch` as a bigint.
+
+        SinkError before the first batch. Lists the folders; rows are read when the DataFrame is used.
+        """
+        from pyspark.sql.types import LongType
+
+        schema = self._schema()
+        if schema is None:
+            raise SinkError(f"nothing has been written to {self.folder} yet")
+        return (
+            spark.read.schema(schema.add(BATCH, LongType()))
+            .format(self.format)
+            .load(literally(self.folder.address))
+        )
+
+    def _owner(self, query: Query) -> Query:
+        """The query that the table belongs to: this one, if there was none before."""
+        try:
+            return Query(**json.loads(self.folder.read(_QUERY)))
+        except FileNotFoundError:
+            claim = json.dumps({"id": query.id, "checkpoint": query.checkpoint}).encode()
+        with suppress(FileExistsError):
+            self.folder.create(_QUERY, claim)
+        return Query(**json.loads(self.folder.read(_QUERY)))
+
+    def _schema(self) -> StructType | None:
+        """The columns of the table; None before the first batch."""
+        from pyspark.sql.types import StructType
+
+        try:
+            return StructType.fromJson(json.loads(self.folder.read(_SCHEMA)))
+        except FileNotFoundError:
+            pass
+        # Tables of earlier releases have such a file with every batch.
+        for batch in (each.name for each in self.folder.entries() if each.name.startswith(f"{BATCH}=")):
+            with suppress(FileNotFoundError):
+                return StructType.fromJson(json.loads(self.folder.read(f"{batch}/{_SCHEMA}")))
+        return None
+
+    def _agree(self, schema: StructType) -> None:
+        """Have the columns of the table told, if no batch before has done so."""
+        if not self.folder.exists(_SCHEMA):
+            with suppress(FileExistsError):
+                self.folder.create(_SCHEMA, schema.json().encode())
+            self._check(schema)
+
+    def _check(self, schema: StructType) -> None:
+        """Hold a batch to the columns of the table: most readers look at one file, and take all to be like it."""
+        agreed = self._schema()
+        if agreed is not None and _described(schema) != _described(agreed):
+            raise SinkError(
+                f"{self.folder} has the columns {_described(agreed)}, the batch has {_described(schema)}",
+                suggestion="write to another folder",
+            )
+
+
+def write_table(
+    matches: DataFrame,
+    path: str | os.PathLike[str] | Folder,
+    format: Format = "parquet",  # noqa: A002  # as Spark calls it
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+) -> None:
+    """Write matches into a new folder, which is there when they are complete; for jobs that run once.
+
+    In an object store its files come one by one, when all of them are complete. OutputExistsError, before anything
+    runs, if there is something of this name; of two jobs that write to the same name at once, one gets it too. A
+    job that fails leaves nothing behind, except that a task which Spark ends too late may leave a hidden folder.
+    As with a `TableSink`, all workers must reach the folder. Costs what Spark takes to write.
+    """
+    folder, known = folder_at(path, storage_options), _known(format)
+    above, name = folder.above
+    if _is_taken(above, name):
+        raise OutputExistsError(str(folder))
+    missing = (
+        [] if above.path is None else [each for each in (above.path, *above.path.parents) if not each.exists()]
+    )
+    staging = f".{name}-{uuid.uuid4().hex}"
+    try:
+        _write(matches, above, staging, known)
+        # By it, what was written here is known again.
+        above.child(staging).create(_SCHEMA, matches.schema.json().encode())
+        place(above, staging, name, f"{name}/.files")
+    except BaseException as error:
+        above.remove([staging])
+        for each in missing:
+            with suppress(OSError):
+                each.rmdir()
+        if isinstance(error, FileExistsError):
+            raise OutputExistsError(str(folder)) from None
+        raise
+    if not above.renames:
+        above.remove([staging])
+
+
+def is_table(above: Folder, name: str) -> bool:
+    """Whether of this name there is what `write_table` wrote, and nothing else, or nothing at all."""
+    if not _is_taken(above, name):
+        return True
+    if above.path is not None and (above.path / name).is_symlink():
+        return False
+    names = [each.name for each in above.child(name).entries()]
+    return _SCHEMA in names and all(map(_WRITTEN.fullmatch, names))
+
+
+def _is_taken(above: Folder, name: str) -> bool:
+    if above.path is not None:
+        return os.path.lexists(above.path / name)
+    return above.exists(name) or bool(above.child(name).entries())
+
+
+def _record(batch: int) -> str:
+    return f"{_RECORDS}/{batch}.json"
+
+
+def _known(name: Format) -> Format:
+    if name not in get_args(Format):
+        raise SinkError(f"tables are written as {' or '.join(get_args(Format))}, found {name!r}")
+    return name
+
+
+def _described(schema: StructType) -> str:
+    """Names and types; whether there can be nulls is not kept by a table."""
+    return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in schema)
+
+
+def _write(matches: DataFrame, folder: Folder, staging: str, form: Format) -> None:
+    """Have Spark write a new folder, whole and durable; nothing is left of it if that fails."""
+    made = folder.child(staging)
+    try:
+        matches.write.format(form).option(_NO_MARK, "false").save(made.address)
+        names = [each.name for each in made.entries()]
+        # Even without rows Spark writes one file.
+        if not any(name.startswith("part-") for name in names):
+            raise SinkError(
+                f"what was written to {folder} is not there",
+                suggestion="the driver and all workers must share this folder",
+            )
+        made.remove(name for name in names if not name.startswith("part-"))  # such as checksums of Hadoop's own
+        if made.path is not None:
+            for path in (*made.path.iterdir(), made.path):
+                sync(path)
+    except BaseException:
+        folder.remove([staging])
+        raise

@@ -1,0 +1,226 @@
+"""Matching a stream of events with subscriptions that change: Structured Streaming, batch by batch.
+
+Every batch is matched with one version of the subscriptions, the latest when it first began, which a ledger keeps.
+Sinks take a batch once, however often it is repeated. So a stream that is killed at any moment and started again
+gives the matches of one that was never disturbed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from harken.engine import OnError
+from harken.errors import ArgumentError, EventError
+from harken.spark.index.index import Index, index_beside
+from harken.spark.index.layers import IndexState
+from harken.spark.matching.batch import check_frame, check_words, plan_for
+from harken.spark.matching.tasks import How
+from harken.spark.runtime.workers import check_workers
+from harken.spark.storage import Folder
+from harken.spark.streaming.checkpoints import Checkpoint
+from harken.spark.streaming.ledger import Entry
+from harken.spark.streaming.retained_events import EventValidity, LastingEvents
+from harken.spark.streaming.sinks import Query, Sink, TableSink
+from harken.spark.subscriptions.readers import Reader, Readers
+from harken.spark.subscriptions.subscriptions import Subscriptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+Address: TypeAlias = str | os.PathLike[str] | Folder
+"""A path, or an address in a store."""
+
+
+def match_stream(
+    events: DataFrame,
+    subscriptions: Subscriptions,
+    output: Sink | Address,
+    *,
+    checkpoint: Address,
+    event_id: str | None = None,
+    keep: Sequence[str] = (),
+    how: How = "pairs",
+    validity: EventValidity | None = None,
+    on_error: OnError = "raise",
+    rejects: Sink | Address | None = None,
+    trigger: str | None = None,
+    available_now: bool = False,
+    name: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> StreamingQuery:
+    """Start a query that matches a stream of events and writes its matches to a sink, or a folder of Parquet.
+
+    Changes of the subscriptions take effect from one batch to the next. `checkpoint` is a folder that belongs to
+    this query, by its path or its address in a store; started again with it, the query goes on where it was,
+    without loss or repetition. With another checkpoint it is another query, and needs another output. Without
+    `event_id`, events are called by their batch and a number in it, as in "12-7", so that no name comes twice.
+
+    With `validity`,
+    events are kept as long as they hold, and subscriptions that come later meet them; events need an `event_id`
+    then. An event with a value of another type than the schema declares ends the query; with `on_error="collect"`
+    the others are matched, and it goes, with the reason, to `rejects`: a sink or a folder of Parquet, `rejects` in
+    the checkpoint unless said, which takes each batch once. `trigger` is an interval like "1 second"; with
+    `available_now` the query ends when all there is is done. `storage_options` are those of the store, where the
+    settings of the session do not tell.
+    """
+    check_words(how, on_error)
+    check_frame(events, keep)
+    if rejects is not None and on_error != "collect":
+        raise ArgumentError('rejects are for on_error="collect"', argument="rejects")
+    if not events.isStreaming:
+        raise EventError("the events are no stream; match is for DataFrames that are")
+    if validity is not None:
+        if event_id is None:
+            raise EventError("events that are kept need an id to be known again", suggestion="pass event_id")
+        validity.check(events)
+    check_workers(events.sparkSession)
+    place = Checkpoint(checkpoint, storage_options)
+    told = place.folder.child("rejects") if rejects is None else rejects
+    matcher = BatchMatcher(
+        subscriptions,
+        _sink(output, storage_options),
+        place,
+        event_id,
+        tuple(keep),
+        how,
+        validity,
+        None if on_error == "raise" else _sink(told, storage_options),
+    )
+    source = matcher.prepared(events)
+    writer = source.writeStream.foreachBatch(matcher).option("checkpointLocation", place.spark.address)
+    if name is not None:
+        writer = writer.queryName(name)
+    if available_now:
+        writer = writer.trigger(availableNow=True)
+    elif trigger is not None:
+        writer = writer.trigger(processingTime=trigger)
+    return writer.start()
+
+
+def _sink(given: Sink | Address, options: Mapping[str, Any] | None) -> Sink:
+    if isinstance(given, str | os.PathLike | Folder):
+        return TableSink(given, storage_options=options)
+    return given
+
+
+@dataclass(frozen=True, slots=True)
+class BatchMatcher:
+    """Does one batch. Can be pickled: a server of Spark Connect runs it in a process of its own."""
+
+    subscriptions: Subscriptions
+    sink: Sink
+    checkpoint: Checkpoint
+    event_id: str | None
+    keep: tuple[str, ...]
+    how: How
+    validity: EventValidity | None
+    rejects: Sink | None = None
+    """Where events go that cannot be matched; without it, they end the stream."""
+    _noted: set[tuple[int, int]] = field(default_factory=set, init=False, compare=False, repr=False)
+    """Where this stream was last noted to be."""
+
+    def prepared(self, events: DataFrame) -> DataFrame:
+        """The stream to run on: where events are kept, changes of the subscriptions are part of it."""
+        if self.validity is None:
+            return events
+        from harken.spark.streaming.changes import with_changes
+
+        return with_changes(events, self.subscriptions)
+
+    def __call__(self, events: DataFrame, batch: int) -> None:
+        """Match a batch, or match it again, and hand the matches to the sink."""
+        events_kept = self.checkpoint.events
+        lasting = None if self.validity is None else LastingEvents(events_kept, self.validity)
+        query = self.checkpoint.query  # refuses a ledger of another query, before anything is added to it
+        clock = None if lasting is None else lasting.clock(batch)
+        entry = self.checkpoint.ledger.decide(batch, self.subscriptions.version, clock)
+        if entry.skipped is not None:
+            return
+        self._note(query, entry)
+        index, state = index_beside(events.sparkSession, self.subscriptions, entry.version)
+        if lasting is None:
+            self._once(events, index, state, entry)
+        else:
+            self._with_lasting(events, index, state, entry, lasting)
+
+    def _note(self, query: Query, entry: Entry) -> None:
+        """Say which versions a repetition of this batch needs, so that they are kept."""
+        at = entry.version, entry.before
+        if at not in self._noted:
+            readers = Readers(self.subscriptions.folder.child("readers"))
+            readers.note(Reader.now(query.id, query.checkpoint, *at, follows=self.validity is not None))
+            self._noted.clear()
+            self._noted.add(at)
+
+    def _once(self, events: DataFrame, index: Index, state: IndexState, entry: Entry) -> None:
+        """Match events that are not kept; they are read once, though rejects and matches are two jobs."""
+        twice = self.rejects is not None and state.schema is not None
+        if twice:
+            events = events.persist()
+        try:
+            self._write(entry, self._matched(events, index, state, entry))
+        finally:
+            if twice:
+                events.unpersist()
+
+    def _write(self, entry: Entry, matches: DataFrame) -> None:
+        """Hand matches to the sink, once there can be some."""
+        # Before the first subscription it is open whether their ids are numbers or strings, and with it the type
+        # of a column that tables have to keep to.
+        if self.subscriptions.snapshot(entry.version).integer_ids is not None:
+            self.sink.write(entry.batch, matches, self.checkpoint.query)
+
+    def _matched(
+        self, events: DataFrame, index: Index, state: IndexState, entry: Entry, *, tell: bool = True
+    ) -> DataFrame:
+        """The matches of events; those that cannot be matched go to the rejects first, unless they are there."""
+        planned = plan_for(
+            events,
+            index.folder,
+            state,
+            event_id=self.event_id,
+            keep=self.keep,
+            how=self.how,
+            at=entry.at,
+            strategy="auto",
+            collect=self.rejects is not None,
+        )
+        if tell and self.rejects is not None and planned.rejects is not None and state.schema is not None:
+            self.rejects.write(entry.batch, self._named(entry, planned.rejects), self.checkpoint.query)
+        return self._named(entry, planned.frame)
+
+    def _named(self, entry: Entry, frame: DataFrame) -> DataFrame:
+        """Events by names that never come again: those of events without an id have the batch in them."""
+        from pyspark.sql import functions
+
+        if self.event_id is not None:
+            return frame
+        number = functions.col("event").cast("string")
+        return frame.withColumn("event", functions.concat(functions.lit(f"{entry.batch}-"), number))
+
+    def _with_lasting(
+        self, events: DataFrame, index: Index, state: IndexState, entry: Entry, lasting: LastingEvents
+    ) -> None:
+        """Match the events of a batch, and new subscriptions with the earlier events that still hold."""
+        from harken.spark.streaming.changes import without_changes
+
+        arrived = without_changes(events).persist()
+        changed = None
+        try:
+            matches = self._matched(arrived, index, state, entry)
+            changed = index.changes(arrived.sparkSession, state, entry.before)
+            earlier = None if changed is None else lasting.before(arrived, entry.batch, entry.clock)
+            if changed is not None and earlier is not None:
+                matches = matches.unionByName(self._matched(earlier, index, changed, entry, tell=False))
+            self._write(entry, matches)
+            lasting.keep(entry.batch, arrived, entry.at, entry.clock)
+            lasting.expire(entry.batch, entry.clock)
+        finally:
+            arrived.unpersist()
+            if changed is not None:
+                index.discard(changed, state)

@@ -1,0 +1,1 @@
+"""Auctions on symmetric matching: offers, bids, and the order book that says which bid leads."""

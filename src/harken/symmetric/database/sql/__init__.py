@@ -1,0 +1,1 @@
+"""What SQLite and PostgreSQL do each in their own way."""

@@ -1,0 +1,166 @@
+"""What databases do each in their own way: types, locks, writing in bulk, and finding intervals and boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+from harken.errors import ArgumentTypeError, DatabaseError
+from harken.symmetric.contract import Side
+from harken.symmetric.database.rows import Key
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+Row: TypeAlias = tuple[object, ...]
+Word: TypeAlias = Literal["whole", "number", "bytes", "real", "truth", "text"]
+"""A type of columns."""
+
+Keys: TypeAlias = Literal["number", "bytes"]
+"""What the keys of a table of intervals are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Rows that a statement is to read beside the tables that are there: what is asked about."""
+
+    name: str
+    columns: Mapping[str, Word]
+    rows: Sequence[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What tables are called: `harken_…`, in a schema of PostgreSQL, or with its name before in a SQLite file."""
+
+    schema: str | None
+    stem: str
+
+    def __call__(self, *parts: str) -> str:
+        """A table, as statements name it."""
+        return f'"{self.schema}".{self.bare(*parts)}' if self.schema else self.bare(*parts)
+
+    def bare(self, *parts: str) -> str:
+        """Its name without the schema."""
+        return self.stem + "_".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index, with the statement that makes it."""
+
+    name: str
+    statement: str
+
+
+class Dialect(Protocol):
+    """One database. Has no state: threads may share it.
+
+    Text that is made here and becomes part of statements holds names of ours only, never what a user said.
+    """
+
+    types: Mapping[Word, str]
+    counted: str
+    """The type of a primary key that the database counts up, and whose values never come again."""
+    steering: Sequence[str]
+    """Statements for a connection whose plans are to use indexes, whatever the statistics say."""
+    explained: int
+    """So many rows of what is asked may be compared with every candidate; more go into another statement."""
+
+    def names(self, schema_name: str | None) -> Names:
+        """What tables are called."""
+
+    def on_connect(self, connection: object, statements: Sequence[str]) -> None:
+        """Set a fresh connection up, and run statements on it."""
+
+    def temporary(self, name: str, columns: Mapping[str, Word]) -> str:
+        """The statement that makes a table for one connection; what is in it may be left from an earlier use."""
+
+    def is_there(self, connection: Connection, names: Names, table: str) -> bool:
+        """Whether there is a table."""
+
+    def create_room(self, connection: Connection, names: Names) -> None:
+        """Make what tables are made in, and keep others from making them at the same time."""
+
+    def lock(self, connection: Connection, names: Names, side: Side, *, alone: bool) -> None:
+        """Wait for all writers of the other side to end, and let none begin; `alone`, those of this side too."""
+
+    def claiming(self, table: str, columns: str) -> str:
+        """The statement that claims the oldest rows of a table that nobody has a claim on, and gives some columns.
+
+        Its parameters are `limit`, `at` and `until`.
+        """
+
+    def number(self, key: Key) -> object:
+        """A key that is a number, exactly, as the driver takes it."""
+
+    def new_numbers(self, connection: Connection, names: Names, side: Side, count: int) -> Sequence[int]:
+        """Numbers for constraints that nobody else has or gets."""
+
+    def insert(
+        self,
+        connection: Connection,
+        table: str,
+        columns: Sequence[str],
+        rows: Sequence[Row],
+        *,
+        near: bool = False,
+    ) -> None:
+        """Write rows, few or many. `near` if segments and shapes among them are to be found by where they lie."""
+
+    def ask(self, connection: Connection, sources: Sequence[Source]) -> tuple[str, dict[str, object]]:
+        """Make rows readable under names: what a statement has to begin with, and its parameters."""
+
+    def among(self, column: str, parameter: str) -> str:
+        """The condition that a text is among those of a parameter, which `several` makes."""
+
+    def several(self, texts: Sequence[str]) -> object:
+        """Texts as a parameter."""
+
+    def key(self, keys: Keys, alias: str) -> str:
+        """By what intervals that are no segments are ordered: their finite bound."""
+
+    def cut(self, keys: Keys, column: str) -> str:
+        """A key, short enough for an index: the order stays, but some become equal."""
+
+    def near_table(self, names: Names, table: str, keys: Keys | None) -> list[str]:
+        """Statements that make what finds segments (of keys) or shapes by where they lie, besides indexes."""
+
+    def near_index(self, names: Names, table: str, keys: Keys | None) -> list[Index]:
+        """The indexes that do."""
+
+    def near(self, names: Names, table: str, keys: Keys | None) -> tuple[str, str]:
+        """Tables to join, with `s` among them, and the condition for `s` to lie near the source `a`."""
+
+    def boxes_overlap(self, one: str, other: str) -> str:
+        """A condition that holds if the reach of two places overlaps, and seldom otherwise."""
+
+    def box_index(self) -> str:
+        """On what an index has to be that helps with it."""
+
+    def analyse(self, connection: Connection, tables: Sequence[str]) -> None:
+        """Have the database look at what is in tables, after many rows have come."""
+
+
+def checked_schema_name(name: str | None) -> str | None:
+    """A name that can stand in statements as it is."""
+    if not isinstance(name, str | None):
+        raise ArgumentTypeError.of("schema_name", "a text", type(name).__name__)
+    if name is not None and not (name.isascii() and name.isidentifier() and name.islower() and len(name) <= 40):
+        reason = "a schema name has up to 40 lower-case letters, digits and underscores, a letter first"
+        raise DatabaseError("use the schema name", repr(name), reason)
+    return name
+
+
+def claim_statement(table: str, columns: str, *, among_many: str = "") -> str:
+    """As both databases say it."""
+    free = (
+        f"SELECT number FROM {table} WHERE claimed_until IS NULL OR claimed_until <= :at"
+        f" ORDER BY number LIMIT :limit{among_many}"
+    )
+    # Materialized, or a plan might look for them anew for every row, and claim others each time.
+    return (
+        f"WITH free AS MATERIALIZED ({free}) UPDATE {table} SET claimed_until = :until"
+        f" WHERE number IN (SELECT number FROM free) RETURNING {columns}"
+    )
