@@ -18,6 +18,7 @@ import re
 import shutil
 import stat
 import uuid
+import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,6 +28,8 @@ GENERATION = "generation"
 """Where a manifest names the generation."""
 BESIDE = "beside"
 """Where it names files beside it that it replaces, should a crash have left them there."""
+
+_CHUNK = 1 << 20
 
 _GENERATION = re.compile(r"data-[0-9a-f]{32}")
 _DRAFT = re.compile(r"\.manifest-[0-9a-f]{32}")
@@ -41,12 +44,21 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def write_durably(path: Path, text: str) -> None:
+def write_durably(path: Path, content: bytes) -> None:
     """Write a new file that is on disk when this returns; its name is once its folder is synced."""
-    with open(path, "x", encoding="utf-8") as file:
-        file.write(text)
+    with open(path, "xb") as file:
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
+
+
+def checksum(path: Path) -> int:
+    """The CRC-32 of a file."""
+    crc, chunk = 0, memoryview(bytearray(_CHUNK))
+    with path.open("rb", buffering=0) as file:
+        while count := file.readinto(chunk):
+            crc = zlib.crc32(chunk[:count], crc)
+    return crc
 
 
 def is_kept(folder: Path, form: str) -> bool:
@@ -107,7 +119,7 @@ def replace_contents(
                 manifest[BESIDE] = sorted(replaced)
             for path in (*generation.iterdir(), generation):
                 sync(path)
-            write_durably(draft, json.dumps(manifest, indent=2) + "\n")
+            write_durably(draft, f"{json.dumps(manifest, indent=2)}\n".encode())
             sync(folder)
             draft.replace(folder / MANIFEST)
         except BaseException:

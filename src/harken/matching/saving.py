@@ -15,7 +15,6 @@ import json
 import math
 import re
 import stat
-import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,12 +24,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from harken.durable import checksum
 from harken.errors import IndexFormatError
 from harken.matching.untrusted import read_table
 
 FACTS = "facts"
 _FACTS, _ARRAY, _TABLE = ".json", ".npy", ".arrow"
-_CHUNK = 1 << 20
 
 _NAME = re.compile(r"[a-z][a-z0-9_.]*\.(json|npy|arrow)")
 _DTYPE = re.compile(r"[<>|][biuf][1248]")
@@ -182,7 +181,7 @@ def _found(named: Mapping[str, Any], name: str) -> Any:
 
 
 def _record(path: Path) -> Record:
-    return {"bytes": path.stat().st_size, "crc32": _checksum(path)}
+    return {"bytes": path.stat().st_size, "crc32": checksum(path)}
 
 
 def _check(path: Path, record: Record, verify: bool) -> None:
@@ -191,16 +190,8 @@ def _check(path: Path, record: Record, verify: bool) -> None:
         raise ValueError("it is no file")
     if about.st_size != record["bytes"]:
         raise ValueError(f"it has {about.st_size:,} bytes, and should have {record['bytes']}")
-    if verify and _checksum(path) != record["crc32"]:
+    if verify and checksum(path) != record["crc32"]:
         raise ValueError("its checksum is not that of the manifest")
-
-
-def _checksum(path: Path) -> int:
-    checksum, chunk = 0, memoryview(bytearray(_CHUNK))
-    with path.open("rb", buffering=0) as file:
-        while count := file.readinto(chunk):
-            checksum = zlib.crc32(chunk[:count], checksum)
-    return checksum
 
 
 def _mapped(path: Path, record: Record) -> npt.NDArray[Any]:

@@ -14,6 +14,7 @@ from harken.model.limits import Limits
 from harken.model.numbers import read_decimal
 from harken.model.subscriptions import checked_id
 from harken.model.text import TextOperator, check_pattern
+from harken.normal.columns import ClauseColumns, Mask, codes, codes_of_dictionary, filled, is_any_of, nulls, places
 from harken.normal.compiled import OPERATOR_CODE, TYPE_CODE
 from harken.normal.operators import CALENDAR, OPERATORS
 from harken.normal.rules.patterns import ESCAPE
@@ -29,8 +30,6 @@ _POINT, _BOX, _STRING, _FLOAT, _DECIMAL = (
 
 _CLOSER_LOOK, _NO_OPERAND, _INTEGER, _REAL, _TEXT = range(5)
 _OPERAND = {"int": _INTEGER, "bool": _INTEGER, "float": _REAL, "string": _TEXT}
-
-Mask = npt.NDArray[np.bool_]
 
 
 def compiled_faults(table: pa.Table, limits: Limits) -> dict[int, HarkenError]:
@@ -55,10 +54,11 @@ def _batch_faults(batch: pa.RecordBatch, limits: Limits) -> dict[int, HarkenErro
     for row in np.flatnonzero(counts > limits.max_clauses).tolist():
         said = f"{counts[row]:,} clauses, but max_clauses allows {limits.max_clauses:,}"
         faults.setdefault(row, SubscriptionError(said))
-    predicates = clauses.flatten().flatten()
+    columns = ClauseColumns.of(clauses)
+    predicates = columns.predicates
     suspects = _suspects(predicates)
     if suspects.any():
-        rows = _row_of_predicate(clauses)[suspects]
+        rows = columns.subscription_of[columns.clause_of][suspects]
         for bad, reason in _predicate_faults(predicates.filter(pa.array(suspects)), limits):
             for row in np.unique(rows[bad]).tolist():
                 faults.setdefault(row, SubscriptionError(reason))
@@ -75,30 +75,23 @@ def _check_ids(ids: pa.Array, faults: dict[int, HarkenError]) -> None:
             faults.setdefault(row, error)
 
 
-def _row_of_predicate(clauses: pa.ListArray) -> npt.NDArray[np.int64]:
-    inner = clauses.flatten()
-    row_of_clause = pc.list_parent_indices(clauses).to_numpy(zero_copy_only=False)
-    clause_of_predicate = pc.list_parent_indices(inner).to_numpy(zero_copy_only=False)
-    return np.asarray(row_of_clause[clause_of_predicate], np.int64)
-
-
 def _suspects(predicates: pa.StructArray) -> Mask:
     """The predicates that may be wrong. Most compare with a number or a string, which is seen at a glance."""
     operators, types = predicates.field("operator"), predicates.field("type")
     # Rows and columns of the table are the dictionaries' entries; the last ones are for what is null.
-    table = _needed()[np.ix_(_known(operators, OPERATOR_CODE), _known(types, TYPE_CODE))]
-    needed = table.ravel()[_places(operators) * np.intp(table.shape[1]) + _places(types)]
+    table = _needed()[np.ix_(codes_of_dictionary(operators, OPERATOR_CODE), codes_of_dictionary(types, TYPE_CODE))]
+    needed = table.ravel()[places(operators) * table.shape[1] + places(types)]
     suspects = needed == _CLOSER_LOOK
     for name, operand in {"integer": _INTEGER, "real": _REAL, "text": _TEXT}.items():
         column, asked = predicates.field(name), needed == operand
         if column.null_count and asked.any():
-            suspects |= asked & _nulls(column)
+            suspects |= asked & nulls(column)
         if operand == _REAL and asked.any():
             suspects |= asked & ~np.isfinite(_reals(predicates))
     attributes = predicates.field("attribute")
     if attributes.null_count or "" in attributes.dictionary.to_pylist():
-        suspects |= _codes(attributes, {"": 0}) == 0
-        suspects |= _nulls(attributes)
+        suspects |= is_any_of(attributes, {""})
+        suspects |= nulls(attributes)
     return np.asarray(suspects, np.bool_)
 
 
@@ -112,14 +105,6 @@ def _needed() -> npt.NDArray[np.uint8]:
     return needed
 
 
-def _places(names: pa.DictionaryArray) -> npt.NDArray[np.intp]:
-    """Each string's place in the dictionary; the one after the last for null."""
-    indices = names.indices.cast(pa.int64())
-    if names.null_count:
-        indices = indices.fill_null(len(names.dictionary))
-    return np.asarray(indices.to_numpy(zero_copy_only=False), np.intp)
-
-
 def _reals(predicates: pa.StructArray) -> npt.NDArray[np.float64]:
     return np.asarray(predicates.field("real").fill_null(np.nan).to_numpy(zero_copy_only=False), np.float64)
 
@@ -127,13 +112,13 @@ def _reals(predicates: pa.StructArray) -> npt.NDArray[np.float64]:
 def _predicate_faults(predicates: pa.StructArray, limits: Limits) -> list[tuple[Mask, str]]:
     """Masks of predicates, and what is wrong with them."""
     operators, types = predicates.field("operator"), predicates.field("type")
-    operator = _codes(operators, OPERATOR_CODE)
-    kind = _codes(types, TYPE_CODE)
+    operator = codes(operators, OPERATOR_CODE)
+    kind = codes(types, TYPE_CODE)
     needs_operand = ~np.isin(operator, _WITHOUT_OPERAND)
     spatial = np.isin(kind, [_POINT, _BOX])
     faults = [
-        (_nulls(predicates.field("attribute")), "a predicate has no attribute"),
-        (_codes(predicates.field("attribute"), {"": 0}) == 0, "an attribute's name is empty"),
+        (nulls(predicates.field("attribute")), "a predicate has no attribute"),
+        (is_any_of(predicates.field("attribute"), {""}), "an attribute's name is empty"),
         (operator < 0, "a predicate has an unknown operator"),
         ((kind < 0) & types.is_valid().to_numpy(zero_copy_only=False), "a predicate has an unknown type"),
         (needs_operand & _lacks_operand(predicates, kind), "a predicate has no operand of its type"),
@@ -158,31 +143,17 @@ def _predicate_faults(predicates: pa.StructArray, limits: Limits) -> list[tuple[
     ]
 
 
-def _codes(names: pa.DictionaryArray, known: dict[str, int]) -> npt.NDArray[np.int64]:
-    """The dictionary's strings as our codes; -1 for null and unknown ones."""
-    return _known(names, known)[_places(names)]
-
-
-def _known(names: pa.DictionaryArray, known: dict[str, int]) -> npt.NDArray[np.int64]:
-    """Our codes of what the dictionary holds, and one more for null; -1 for null and unknown ones."""
-    return np.array([*(known.get(name, -1) for name in names.dictionary.to_pylist()), -1], np.int64)
-
-
-def _nulls(column: pa.Array) -> Mask:
-    return np.asarray(column.is_null().to_numpy(zero_copy_only=False), np.bool_)
-
-
 def _lacks_operand(predicates: pa.StructArray, kind: npt.NDArray[np.int64]) -> Mask:
     lacks = np.ones(len(kind), np.bool_)
-    for name, codes in {
+    for name, kinds in {
         "integer": [TYPE_CODE[each] for each in ("int", "bool", "date", "timestamp")],
         "real": [_FLOAT],
         "text": [_STRING, _DECIMAL],
         "shape": [_POINT, _BOX],
     }.items():
-        of_type = np.isin(kind, codes)
+        of_type = np.isin(kind, kinds)
         if of_type.any():
-            lacks[of_type] = _nulls(predicates.field(name))[of_type]
+            lacks[of_type] = nulls(predicates.field(name))[of_type]
     return lacks
 
 
@@ -191,7 +162,7 @@ def _outside_calendar(predicates: pa.StructArray, kind: npt.NDArray[np.int64]) -
     for named, (first, last) in CALENDAR.items():
         of_type = kind == TYPE_CODE[named.value]
         if of_type.any():
-            integer = predicates.field("integer").fill_null(0).to_numpy(zero_copy_only=False)[of_type]
+            integer = filled(predicates.field("integer"))[of_type]
             outside[of_type] = (integer < first) | (integer > last)
     return outside
 

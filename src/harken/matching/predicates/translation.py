@@ -14,7 +14,8 @@ from harken.matching.contract import Slots
 from harken.matching.kernels.layout import Clauses
 from harken.matching.predicates.rows import Row
 from harken.matching.predicates.table import PredicateTable
-from harken.normal.compiled import NO_TYPE, TYPES
+from harken.normal.columns import ClauseColumns, codes, filled, places
+from harken.normal.compiled import NO_TYPE, OPERATOR_CODE, TYPE_CODE, TYPES
 from harken.normal.operators import OPERATORS, Operand, constant_of, operand_of
 
 _BOUNDS = frozenset({"<", "<=", ">", ">="})
@@ -88,23 +89,14 @@ def _run_key(at: int, row: Row) -> tuple[str, object]:
 
 def translate_many(batch: pa.RecordBatch, predicates: PredicateTable, slots: Slots) -> Clauses:
     """As `translate`, column by column: each distinct predicate is looked up once."""
-    clauses = batch.column("clauses")
-    inner = clauses.flatten()
-    flat = inner.flatten()
-    clause_counts = np.diff(_offsets(clauses))
-    predicate_counts = np.diff(_offsets(inner))
-    owner = np.repeat(np.arange(len(clauses)), clause_counts)
-    clause_of = np.repeat(np.arange(len(inner)), predicate_counts)
-    columns = _Columns(flat)
+    nested = ClauseColumns.of(batch.column("clauses"))
+    owner, clause_of = nested.subscription_of, nested.clause_of
+    columns = _Columns(nested.predicates)
     run_first = _run_starts(columns, clause_of)
     words = _interned(columns, run_first, predicates)
-    counts = np.bincount(clause_of[run_first], minlength=len(inner)) if len(run_first) else np.zeros(len(inner))
+    counts = np.bincount(clause_of[run_first], minlength=len(owner)) if len(run_first) else np.zeros(len(owner))
     first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return Clauses(first, words, np.asarray(slots, np.int64)[owner], clause_counts[owner] == 1)
-
-
-def _offsets(array: pa.ListArray) -> npt.NDArray[np.int64]:
-    return np.asarray(array.offsets.to_numpy(), np.int64)
+    return Clauses(first, words, np.asarray(slots, np.int64)[owner], nested.clause_counts[owner] == 1)
 
 
 class _Columns:
@@ -113,17 +105,17 @@ class _Columns:
     def __init__(self, flat: pa.StructArray) -> None:
         self.flat = flat
         self.names = flat.field("attribute").dictionary.to_pylist()
-        self.attribute = flat.field("attribute").indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        self.operator = _recoded(flat.field("operator"), OPERATORS)
-        self.type = _recoded(flat.field("type"), TYPES)
+        self.attribute = places(flat.field("attribute"))
+        self.operator = codes(flat.field("operator"), OPERATOR_CODE)
+        self.type = codes(flat.field("type"), TYPE_CODE)
         self._decimals: dict[int, Operand] = {}
         self.operand = self._operands()
 
     def _operands(self) -> npt.NDArray[np.int64]:
-        operand = self.flat.field("integer").fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+        operand = filled(self.flat.field("integer")).astype(np.int64)
         floats = self.type == _FLOAT
         if floats.any():
-            real = self.flat.field("real").fill_null(0).to_numpy(zero_copy_only=False)[floats]
+            real = filled(self.flat.field("real"))[floats]
             # A float that is a whole number is the same constant as the int: give it the int's form.
             whole = (real == np.floor(real)) & (np.abs(real) < 2.0**63)
             operand[floats] = np.where(whole, 0, real.view(np.int64))
@@ -133,12 +125,10 @@ class _Columns:
         strings = self.type == _STRING
         if strings.any():
             encoded = self.flat.field("text").dictionary_encode()
-            codes = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-            operand[strings] = codes[strings]
+            operand[strings] = filled(encoded.indices)[strings]
         decimals = np.flatnonzero((self.type == _DECIMAL) & (self.operator != OPERATORS.index("is")))
         if len(decimals):
-            codes = self._read_decimals(decimals)
-            operand[decimals] = codes
+            operand[decimals] = self._read_decimals(decimals)
         return np.asarray(operand, np.int64)
 
     def _read_decimals(self, rows: npt.NDArray[np.int64]) -> list[int]:
@@ -170,14 +160,6 @@ class _Columns:
                 None if shape is None else tuple(shape),
             ),
         )
-
-
-def _recoded(column: pa.DictionaryArray, names: tuple[str, ...]) -> npt.NDArray[np.int64]:
-    # A dictionary may still hold the words of rows that were rejected.
-    known = [names.index(name) if name in names else NO_TYPE for name in column.dictionary.to_pylist()]
-    to_code = np.array([*known, NO_TYPE], np.int64)
-    indices = column.indices.fill_null(len(to_code) - 1) if column.null_count else column.indices
-    return np.asarray(to_code[indices.to_numpy(zero_copy_only=False)], np.int64)
 
 
 def _run_starts(columns: _Columns, clause_of: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from harken.durable import checksum
 from harken.engine import Engine
 from harken.errors import IndexFormatError
 from harken.spark.index.layers import Layer, Part
 from harken.spark.storage import Folder
 from harken.spark.storage.folders import AT_ONCE
-from harken.spark.subscriptions.segments import Segment, checksum
+from harken.spark.subscriptions.segments import Segment
 
 
 def damaged(folder: Folder, layers: Sequence[Layer], *, verify: bool = False) -> list[str]:

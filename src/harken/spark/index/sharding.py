@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from harken.model.expressions import FALSE, Expression, Membership
 from harken.model.values import Value
+from harken.normal.columns import ClauseColumns, is_any_of
 
 LEAST_SHARE = 0.5
 """Subscriptions that must ask for one attribute by equality for it to divide them."""
@@ -138,7 +139,7 @@ def _best_attribute(sample: Sequence[pa.RecordBatch]) -> tuple[str | None, Count
     """The attribute that most subscriptions ask one value of, and how many ask for which."""
     asked: defaultdict[str, Counter[Constant]] = defaultdict(Counter)
     for batch in sample:
-        for attribute in _predicates(batch).field("attribute").dictionary.to_pylist():
+        for attribute in _columns(batch).predicates.field("attribute").dictionary.to_pylist():
             keys = _keys(batch, attribute)
             only = keys.agreed(np.arange(len(keys.constants)) if keys.constants else np.array([-1]))
             at, often = np.unique(only[only >= 0], return_counts=True)
@@ -172,36 +173,28 @@ class _Keys:
         return np.where(self.covered & (low == high), high, -1)
 
 
-def _predicates(batch: pa.RecordBatch) -> pa.StructArray:
-    return batch.column(batch.schema.get_field_index("clauses")).flatten().flatten()
+def _columns(batch: pa.RecordBatch) -> ClauseColumns:
+    return ClauseColumns.of(batch.column(batch.schema.get_field_index("clauses")))
 
 
 def _keys(batch: pa.RecordBatch, attribute: str) -> _Keys:
-    clauses = batch.column(batch.schema.get_field_index("clauses"))
-    inner = clauses.flatten()
-    predicates = inner.flatten()
-    clause_of = np.repeat(np.arange(len(inner)), np.diff(inner.offsets.to_numpy()))
-    subscription_of = np.repeat(np.arange(len(clauses)), np.diff(clauses.offsets.to_numpy()))
-    asked = _is_in(predicates.field("attribute"), {attribute}) & _is_in(predicates.field("operator"), {"=", "in"})
-    dividing = _is_in(predicates.field("type"), _DIVIDING)
+    columns = _columns(batch)
+    predicates, clause_of, subscription_of = columns.predicates, columns.clause_of, columns.subscription_of
+    asked = is_any_of(predicates.field("attribute"), {attribute})
+    asked &= is_any_of(predicates.field("operator"), {"=", "in"})
+    dividing = is_any_of(predicates.field("type"), _DIVIDING)
     keyed = np.flatnonzero(asked & dividing)
     constants, place = _constants(predicates.take(pa.array(keyed)))
-    covered_clause = np.zeros(len(inner), bool)
+    covered_clause = np.zeros(len(subscription_of), bool)
     covered_clause[clause_of[keyed]] = True
     covered_clause[clause_of[asked & ~dividing]] = False  # an alternative that no shard is for
-    uncovered = np.bincount(subscription_of[~covered_clause], minlength=len(clauses))
-    some = np.diff(clauses.offsets.to_numpy()) > 0
-    return _Keys(constants, place, subscription_of[clause_of[keyed]], some & (uncovered == 0))
+    uncovered = np.bincount(subscription_of[~covered_clause], minlength=batch.num_rows)
+    covered = (columns.clause_counts > 0) & (uncovered == 0)
+    return _Keys(constants, place, subscription_of[clause_of[keyed]], covered)
 
 
 _DIVIDING = {"int", "string"}
 """Types of constants that divide: their equality is plain."""
-
-
-def _is_in(column: pa.DictionaryArray, names: set[str]) -> npt.NDArray[np.bool_]:
-    """Where a column of names has one of these."""
-    wanted = np.array([*(name in names for name in column.dictionary.to_pylist()), False])
-    return np.asarray(wanted[column.indices.fill_null(-1).to_numpy(zero_copy_only=False)], np.bool_)
 
 
 def _constants(predicates: pa.StructArray) -> tuple[list[Constant], npt.NDArray[np.int64]]:

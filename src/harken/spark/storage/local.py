@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from harken.durable import sync
+from harken.durable import sync, write_durably
 from harken.errors import StorageError
 from harken.spark.storage.folders import Entry, Folder
 
@@ -139,10 +139,7 @@ def _draft(folder: Path, content: bytes) -> Iterator[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     draft = folder / f".{uuid.uuid4().hex}"
     try:
-        with open(draft, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        write_durably(draft, content)
         yield draft
     finally:
         draft.unlink(missing_ok=True)

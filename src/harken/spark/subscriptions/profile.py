@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from harken.normal.columns import ClauseColumns, places
+
 _GEOMETRIC = {"point", "box"}
 
 
@@ -26,7 +28,7 @@ class Profile:
         """The profile of a compiled table. Linear in its predicates, without a loop over them."""
         profile = cls()
         for chunk in table.column("clauses").chunks:
-            profile = profile.joined(cls(_types_asked(chunk.flatten().flatten())))
+            profile = profile.joined(cls(_types_asked(ClauseColumns.of(chunk).predicates)))
         return profile
 
     @classmethod
@@ -54,8 +56,7 @@ def _types_asked(predicates: pa.StructArray) -> dict[str, frozenset[str]]:
     attribute, kind = predicates.field("attribute"), predicates.field("type")
     names, types = attribute.dictionary.to_pylist(), [*kind.dictionary.to_pylist(), None]
     asked = np.zeros((len(names), len(types)), bool)
-    code = kind.indices.fill_null(len(types) - 1).to_numpy(zero_copy_only=False)
-    asked[attribute.indices.to_numpy(zero_copy_only=False), code] = True
+    asked[places(attribute), places(kind)] = True
     return {
         name: frozenset(types[at] for at in np.flatnonzero(row) if types[at] is not None)
         for name, row in zip(names, asked, strict=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 import uuid
-import zlib
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from harken.durable import sync
+from harken.durable import checksum, sync
 from harken.errors import IndexFormatError, StorageError
 from harken.normal.compiled import conform
 from harken.spark.storage import Folder, machine_cache
@@ -21,8 +20,6 @@ Kind: TypeAlias = Literal["appends", "upserts", "deletes"]
 APPENDS: Kind = "appends"
 UPSERTS: Kind = "upserts"
 DELETES: Kind = "deletes"
-
-_SLICE = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +134,3 @@ def read_segment(folder: Folder, segment: Segment, *, verify: bool = True) -> pa
     except OSError as error:
         raise IndexFormatError(f"{where} is damaged: {error}") from error
     return table if segment.kind == DELETES else conform(table)
-
-
-def checksum(path: Path) -> int:
-    """The CRC-32 of a file."""
-    crc = 0
-    with open(path, "rb") as file:
-        while piece := file.read(_SLICE):
-            crc = zlib.crc32(piece, crc)
-    return crc

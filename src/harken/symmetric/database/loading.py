@@ -13,7 +13,6 @@ from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from harken.errors import HarkenError
 from harken.language import to_text
@@ -21,6 +20,7 @@ from harken.language.printer import name_text, value_text
 from harken.model.expressions import Spatial, SpatialOperator
 from harken.model.schema import Schema
 from harken.model.values import Box, Kind, Point, Value, kind_of
+from harken.normal.columns import ClauseColumns
 from harken.normal.compiled import conform
 from harken.normal.constraints import Constraint, OneOf, Present, Region, Span, Test, meet, none_of, one_of, tidy
 from harken.normal.decompiled import expressions_of
@@ -59,12 +59,12 @@ def held_of(table: pa.Table, schema: Schema | None) -> Iterator[Held]:
     """The constraints of a compiled table; ConstraintError if one cannot be said in points."""
     reader = _Reader(schema)
     for batch in conform(table).to_batches(max_chunksize=_ROWS):
-        clauses = batch.column("clauses")
-        predicates = iter(_predicates(clauses.flatten().flatten()))
-        sizes = iter(pc.list_value_length(clauses.flatten()).to_pylist())
+        columns = ClauseColumns.of(batch.column("clauses"))
+        predicates = iter(_predicates(columns.predicates))
+        sizes = iter(columns.predicate_counts.tolist())
         ids, begins, ends = (batch.column(name).to_pylist() for name in ("id", "valid_from", "valid_until"))
-        for row, count in enumerate(pc.list_value_length(clauses).to_pylist()):
-            said = [list(islice(predicates, size)) for size in islice(sizes, count or 0)]
+        for row, count in enumerate(columns.clause_counts.tolist()):
+            said = [list(islice(predicates, size)) for size in islice(sizes, count)]
             try:
                 boxes, text = reader.read(said)
             except (_NotPlainError, HarkenError, TypeError, ValueError, OverflowError):

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from harken.model.limits import DEFAULT_LIMITS
 from harken.model.schema import Schema
+from harken.normal.columns import ClauseColumns
 from harken.normal.compiled import CLAUSES
 from harken.normal.decompiled import expressions_of
 from harken.symmetric.memory.clauses import Clauses, joined
@@ -70,11 +71,9 @@ class _Columns:
 
     @classmethod
     def of(cls, lists: pa.ListArray, schema: Schema | None) -> _Columns:
-        clauses = lists.flatten()
-        counts = np.diff(lists.offsets.to_numpy())
-        owner = np.repeat(np.arange(len(lists)), counts)
-        clause = np.repeat(np.arange(len(clauses)), np.diff(clauses.offsets.to_numpy()))
-        predicates = Predicates.of(clauses.flatten(), schema)
+        columns = ClauseColumns.of(lists)
+        counts, owner, clause = columns.clause_counts, columns.subscription_of, columns.clause_of
+        predicates = Predicates.of(columns.predicates, schema)
         run, run_first = _runs(clause, predicates.attribute)
         is_odd = counts > DEFAULT_LIMITS.max_clauses
         is_odd[owner[clause[run_first[~_is_plain(predicates, run, run_first)]]]] = True

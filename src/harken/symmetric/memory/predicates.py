@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +11,7 @@ import pyarrow as pa
 
 from harken.model.schema import Schema
 from harken.model.values import INT_MAX, INT_MIN, Type
+from harken.normal.columns import Mask, codes, filled, nulls, places
 from harken.normal.compiled import OPERATOR_CODE, TYPE_CODE
 from harken.normal.operators import CALENDAR
 from harken.symmetric.memory.forms import FIRST_OF_SHAPES, Form
@@ -31,8 +31,6 @@ _FORMS = {
     "date": Form.DATE,
     "timestamp": Form.TIMESTAMP,
 }
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(slots=True)
@@ -62,12 +60,11 @@ class Predicates:
         names = [*rows.field("attribute").dictionary.to_pylist(), ""]  # the last one is for null
         # A dictionary may have a name twice.
         number = {name: at for at, name in enumerate(names)}
-        attribute = np.array([number[name] for name in names], np.int32)[_places(rows.field("attribute"))]
-        operator, type_code = _codes(rows.field("operator"), OPERATOR_CODE), _codes(rows.field("type"), TYPE_CODE)
+        attribute = np.array([number[name] for name in names], np.int32)[places(rows.field("attribute"))]
+        operator, type_code = codes(rows.field("operator"), OPERATOR_CODE), codes(rows.field("type"), TYPE_CODE)
         roles, forms = _meanings()
         role, form = roles[operator, type_code], forms[operator, type_code]
-        integer, has_integer = _column(rows.field("integer"))
-        real, has_real = _column(rows.field("real"))
+        integer, real = filled(rows.field("integer")), filled(rows.field("real"))
         is_real = type_code == TYPE_CODE["float"]
         bounds, has_bounds = _bounds(rows.field("shape"), type_code, form)
         declared = np.array([_declared(name, schema) for name in names], np.int8)[attribute]
@@ -76,8 +73,8 @@ class Predicates:
         is_open = np.isin(operator, _OPEN)
         known = np.select(
             [role == EXISTS, form == Form.STRING, form >= FIRST_OF_SHAPES, is_real],
-            [np.True_, rows.field("text").is_valid(), has_bounds, has_real & np.isfinite(real)],
-            has_integer,
+            [np.True_, rows.field("text").is_valid(), has_bounds, ~nulls(rows.field("real")) & np.isfinite(real)],
+            ~nulls(rows.field("integer")),
         )
         known &= np.array([bool(name) for name in names], np.bool_)[attribute]
         known &= _is_expected(declared, type_code, role, form)
@@ -118,28 +115,8 @@ def _meanings() -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8]]:
     return roles, forms
 
 
-def _places(names: pa.DictionaryArray) -> npt.NDArray[np.int64]:
-    """Each string's place in the dictionary; the one after the last for null."""
-    indices = names.indices.cast(pa.int64())
-    if names.null_count:
-        indices = indices.fill_null(len(names.dictionary))
-    return np.asarray(indices.to_numpy(zero_copy_only=False), np.int64)
-
-
-def _codes(names: pa.DictionaryArray, known: dict[str, int]) -> npt.NDArray[np.int8]:
-    """The dictionary's strings as our codes; -1 for null and unknown ones."""
-    codes = [known.get(name, -1) for name in names.dictionary.to_pylist()]
-    return np.array([*codes, -1], np.int8)[_places(names)]
-
-
-def _column(values: pa.Array) -> tuple[npt.NDArray[Any], Mask]:
-    """A column with zeros for nulls, and where it has values."""
-    filled = values.fill_null(0) if values.null_count else values
-    return filled.to_numpy(zero_copy_only=False), values.is_valid().to_numpy(zero_copy_only=False)
-
-
 def _bounds(
-    shapes: pa.ListArray, type_code: npt.NDArray[np.int8], form: npt.NDArray[np.int8]
+    shapes: pa.ListArray, type_code: npt.NDArray[np.int64], form: npt.NDArray[np.int8]
 ) -> tuple[npt.NDArray[np.float64], Mask]:
     """The bounds of shapes, and where there are sound ones."""
     sound = np.zeros(len(shapes), np.bool_)
@@ -170,7 +147,7 @@ def _declared(name: str, schema: Schema | None) -> int:
 
 def _is_expected(
     declared: npt.NDArray[np.int8],
-    type_code: npt.NDArray[np.int8],
+    type_code: npt.NDArray[np.int64],
     role: npt.NDArray[np.int8],
     form: npt.NDArray[np.int8],
 ) -> Mask:
