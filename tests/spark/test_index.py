@@ -760,3 +760,18 @@ def test_a_folder_that_was_begun_anew_gets_an_index_of_its_own(
     anew.append(texts(*range(20, 23)))
     for index in (elsewhere, Index(tmp_path / "elsewhere")):
         assert pairs(index.refresh(NO_SPARK), index) == expected(anew)
+
+
+def test_an_index_beside_a_folder_forgets_old_versions_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "TIDY_EVERY", 4)
+    store = Subscriptions.create(tmp_path / "subscriptions")
+    store.grace = NONE
+    store.append([(1, "n = 1")])
+    for number in range(16):
+        store.upsert([(1, f"n = {number}")])
+        index, _ = index_beside(None, store)
+    for kind in ("versions", "parts"):
+        assert len(list((tmp_path / "subscriptions" / "index" / kind).iterdir())) <= indexing.KEEP + 4
+    assert index.grace is NONE

@@ -81,6 +81,9 @@ class Index:
     Any number of processes may read it. `storage_options` are as those of `Subscriptions`.
     """
 
+    grace: timedelta = GRACE
+    """How long a version stays, at least, after a newer one has come: somebody may be reading it."""
+
     def __init__(
         self, path: str | os.PathLike[str] | Folder, *, storage_options: Mapping[str, Any] | None = None
     ) -> None:
@@ -329,7 +332,7 @@ class Index:
             self._remove(_names(layers) - _names(state.layers))
             raise
         if after.version % TIDY_EVERY == 0:
-            self.vacuum()
+            self.vacuum(grace=self.grace)
         return after
 
     def _remove(self, names: set[str]) -> None:
@@ -397,6 +400,7 @@ def index_beside(
             with suppress(ConcurrentChangeError):
                 build_index(spark, subscriptions)
         index = _BESIDE[subscriptions] = Index(folder, storage_options=subscriptions.folder.options)
+        index.grace = subscriptions.grace
     return index, index.refresh(spark, version=version)
 
 
