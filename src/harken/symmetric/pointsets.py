@@ -284,3 +284,8 @@ def _lies_so(value: Point | Box, kind: Kind, lying: Lying) -> bool:
         and all(lies(value, SpatialOperator.CONTAINS, shape) for shape in lying.around)
         and all(lies(value, SpatialOperator.OVERLAPS, shape) for shape in lying.over)
     )
+
+
+def is_single(points: PointSet) -> bool:
+    """Whether a set is one value of an ordered kind."""
+    return isinstance(points, Intervals) and len(points.intervals) == 1 and points.intervals[0].is_point

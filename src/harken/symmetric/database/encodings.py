@@ -9,10 +9,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from harken.symmetric.contract import Side
+from harken.symmetric.database.rows import PLACE_COLUMNS
 from harken.symmetric.database.schema import CLAUSES
-from harken.symmetric.database.slots import is_single
-from harken.symmetric.database.sql.dialect import Dialect, Index
-from harken.symmetric.pointsets import PointSet
+from harken.symmetric.database.sql.dialect import Dialect, Index, Word
+from harken.symmetric.pointsets import PointSet, is_single
 from harken.symmetric.semantics import Box
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ Decides: TypeAlias = Literal["asked", "held"]
 
 Found: TypeAlias = tuple[int, int, str]
 """The place of what was asked about; the number and the id, as JSON, of what is held and matches it."""
+
+PLACE: dict[str, Word] = {name: "truth" if name in ("boxes", "points") else "real" for name in PLACE_COLUMNS}
+"""The columns of a shape."""
 
 _SAMPLED = 5_000
 

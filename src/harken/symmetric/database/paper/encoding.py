@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from harken.symmetric.contract import Side
 from harken.symmetric.database.attributes import Attributes
-from harken.symmetric.database.encodings import Decides, Found, Spread, described, forget_rows
-from harken.symmetric.database.finding import PLACE
+from harken.symmetric.database.encodings import PLACE, Decides, Found, Spread, described, forget_rows
 from harken.symmetric.database.paper.rules import (
     ALWAYS,
     RULES,

@@ -2,7 +2,7 @@
 
 A clause is found by one attribute and verified by its others, so that nothing is collected but candidates. If the
 attributes of what is asked decide, the one with the fewest rows is sought: a count with a limit tells which. If
-those of what is held decide, each clause has an attribute that leads to it, chosen when it was added. Where no
+those of what is held decide, each clause has an access path, chosen when it was added. Where no
 attribute tells much, clauses are found by the joint value of several. One statement does it all; what is asked
 comes with it.
 """
@@ -16,13 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from harken.symmetric.contract import Side
 from harken.symmetric.database.attributes import Attributes
-from harken.symmetric.database.encodings import Decides, Found, Spread, described, forget_rows
-from harken.symmetric.database.finding import PLACE, Finder, span_columns
-from harken.symmetric.database.ranges.placement import Home, Homes
-from harken.symmetric.database.rows import Place, Sort, Span, intervals_of, shapes_of
-from harken.symmetric.database.schema import CLAUSES, SIDES, Layout
-from harken.symmetric.database.searching import FAMILY_KEYS, table_name
-from harken.symmetric.database.slots import (
+from harken.symmetric.database.encodings import PLACE, Decides, Found, Spread, described, forget_rows
+from harken.symmetric.database.ranges.placement import Placement, Placements
+from harken.symmetric.database.ranges.query_plan import RangeQueries, span_columns
+from harken.symmetric.database.ranges.slots import (
     JOINT_SLOT,
     OF_ATTRIBUTE,
     Digested,
@@ -33,6 +30,9 @@ from harken.symmetric.database.slots import (
     slot,
     sort_of_slot,
 )
+from harken.symmetric.database.ranges.statements import FAMILY_KEYS, table_name
+from harken.symmetric.database.rows import Place, Sort, Span, intervals_of, shapes_of
+from harken.symmetric.database.schema import CLAUSES, SIDES, Layout
 from harken.symmetric.database.sql.dialect import Index, Row, Word
 from harken.symmetric.pointsets import Anything, PointSet
 from harken.symmetric.semantics import Box
@@ -56,8 +56,8 @@ class RangeEncoding:
         self._layout = layout
         self._dialect = layout.dialect
         self._attributes = Attributes(layout)
-        self._finder = Finder(layout, self._attributes)
-        self._homes = Homes(self._attributes, self._finder)
+        self._queries = RangeQueries(layout, self._attributes)
+        self._placements = Placements(self._attributes, self._queries)
         self.on_connect: Sequence[str] = self._dialect.steering
 
     # ---------------------------------------------------------------- tables
@@ -104,33 +104,33 @@ class RangeEncoding:
         """Keep clauses: one row for each alternative of each attribute."""
         digests = Digests()
         boxes = [digests.of(box) for _, box in clauses]
-        homes = self._homes.choose(connection, side, boxes, spread)
-        numbers = self._register(connection, side, boxes, homes)
+        placements = self._placements.choose(connection, side, boxes, spread)
+        numbers = self._register(connection, side, boxes, placements)
         rows: dict[Family, list[Row]] = {family: [] for family in Family}
-        for (clause, _), box, home in zip(clauses, boxes, homes, strict=True):
-            width, known = len(box), numbers[home.cluster]
+        for (clause, _), box, placement in zip(clauses, boxes, placements, strict=True):
+            width, known = len(box), numbers[placement.cluster]
             for name, digest in box.items():
-                leads, first = name == home.lead, known[name] * OF_ATTRIBUTE
+                is_access, first = name == placement.access, known[name] * OF_ATTRIBUTE
                 for part in digest.parts:
-                    place = slot(part.sort, part.form, leads=leads)
+                    place = slot(part.sort, part.form, is_access=is_access)
                     rows[part.family].append((clause, first + place, width, *self._held(part)))
-            if home.joint is not None:
-                place, value = home.cluster * OF_ATTRIBUTE + JOINT_SLOT, self._dialect.number(home.joint)
+            if placement.joint is not None:
+                place, value = placement.cluster * OF_ATTRIBUTE + JOINT_SLOT, self._dialect.number(placement.joint)
                 rows[Family.NUMBERS].append((clause, place, width, False, value, True, value, True))
         for family, of_family in rows.items():
             table = self._layout.names(table_name(side, family))
             self._dialect.insert(connection, table, list(_columns(family)), of_family, near=True)
 
     def _register(
-        self, connection: Connection, side: Side, boxes: Sequence[Digested], homes: Sequence[Home]
+        self, connection: Connection, side: Side, boxes: Sequence[Digested], placements: Sequence[Placement]
     ) -> dict[int, dict[str, int]]:
         """The numbers of attributes, by cluster and name; which slots they use is noted."""
         used: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-        for box, home in zip(boxes, homes, strict=True):
-            of_cluster = used[home.cluster]
+        for box, placement in zip(boxes, placements, strict=True):
+            of_cluster = used[placement.cluster]
             for name, digest in box.items():
                 for part in digest.parts:
-                    of_cluster[name] |= 1 << slot(part.sort, part.form, leads=name == home.lead)
+                    of_cluster[name] |= 1 << slot(part.sort, part.form, is_access=name == placement.access)
         return {
             cluster: self._attributes.register(connection, side, names, cluster)
             for cluster, names in sorted(used.items())
@@ -165,7 +165,7 @@ class RangeEncoding:
         self, connection: Connection, side: Side, asked: Sequence[Box], decides: Decides, at: int
     ) -> Iterator[Found]:
         """By one attribute, verified by the others."""
-        return self._finder.find(connection, side, asked, decides, at)
+        return self._queries.find(connection, side, asked, decides, at)
 
     def _held(self, part: Part) -> Row:
         if isinstance(part.said, Place):

@@ -1,4 +1,4 @@
-"""Where the clauses of the range encoding are kept: in which cluster, and which attribute leads to them."""
+"""Where the clauses of the range encoding are kept: in which cluster, and by which access path."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from harken.symmetric.contract import Side
 from harken.symmetric.database.attributes import Attributes
 from harken.symmetric.database.encodings import Spread
-from harken.symmetric.database.finding import Finder
-from harken.symmetric.database.slots import CROWD, JOINT_SLOT, Digested, joint_value
+from harken.symmetric.database.ranges.query_plan import RangeQueries
+from harken.symmetric.database.ranges.slots import CROWD, JOINT_SLOT, Digested, joint_value
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -20,34 +20,34 @@ _CLUSTERS = 8
 Key = tuple[str, ...]
 
 
-class Home(NamedTuple):
-    """The place of a clause: the attribute that leads to it, its cluster, and its joint value there."""
+class Placement(NamedTuple):
+    """The place of a clause: the attribute that is its access path, its cluster, and its joint value there."""
 
-    lead: str
+    access: str
     cluster: int = 0
     joint: int | None = None
 
 
-class Homes:
+class Placements:
     """Chooses places. Has no state: threads may share it."""
 
-    def __init__(self, attributes: Attributes, finder: Finder) -> None:
+    def __init__(self, attributes: Attributes, queries: RangeQueries) -> None:
         self._attributes = attributes
-        self._finder = finder
+        self._queries = queries
 
     def choose(
         self, connection: Connection, side: Side, boxes: Sequence[Digested], spread: Spread | None
-    ) -> list[Home]:
+    ) -> list[Placement]:
         """A place for each clause; without `spread`, what is there already tells what is selective.
 
         Those that no attribute tells apart from many others go into clusters, as long as there are few of these.
         """
         if spread is None:
-            crowds = self._finder.fewest(connection, side, boxes)
+            crowds = self._queries.fewest(connection, side, boxes)
         else:
-            crowds = [(_lead(box, spread), spread.crowd(box)) for box in boxes]
+            crowds = [(_access(box, spread), spread.crowd(box)) for box in boxes]
         if all(crowd < CROWD for _, crowd in crowds):
-            return [Home(lead) for lead, _ in crowds]
+            return [Placement(access) for access, _ in crowds]
         numbers = {each.key: each.number for each in self._attributes.known(connection, side, ()) if each.key}
         keys = [
             _key(box, numbers, spread) if crowd >= CROWD else ()
@@ -56,12 +56,12 @@ class Homes:
         for key in sorted(set(keys) - {()}):
             numbers[key] = self._attributes.register_cluster(connection, side, key, 1 << JOINT_SLOT)
         return [
-            Home(lead, numbers[key], joint_value(box, key)) if key else Home(lead)
-            for box, key, (lead, _) in zip(boxes, keys, crowds, strict=True)
+            Placement(access, numbers[key], joint_value(box, key)) if key else Placement(access)
+            for box, key, (access, _) in zip(boxes, keys, crowds, strict=True)
         ]
 
 
-def _lead(box: Digested, spread: Spread) -> str:
+def _access(box: Digested, spread: Spread) -> str:
     return min(box, key=lambda name: (box[name].selectivity, -spread.values.get(name, 0)))
 
 

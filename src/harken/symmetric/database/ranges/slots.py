@@ -1,7 +1,8 @@
 """Slots: under what the rows of the range encoding are found.
 
-A slot is an attribute, what the row is about, the form of its interval, and whether it leads its clause. Databases
-keep a row under its slot and its place in it, so that one look into an index finds what meets an interval:
+A slot is an attribute, what the row is about, the form of its interval, and whether it is the access path of its
+clause. Databases keep a row under its slot and its place in it, so that one look into an index finds what meets an
+interval:
 
 | form | interval | found by |
 |---|---|---|
@@ -34,10 +35,10 @@ from harken.symmetric.database.rows import (
     sort_of,
     spans_of,
 )
-from harken.symmetric.pointsets import Anything, Intervals, Lying, PointSet, Shapes
+from harken.symmetric.pointsets import Anything, Intervals, Lying, PointSet, Shapes, is_single
 from harken.symmetric.semantics import Box
 
-_FORMS, _LEADS = 4, 2
+_FORMS, _ACCESS = 4, 2
 OF_ATTRIBUTE = 64
 """An attribute has so many slots, and a bit for each in what is known of it."""
 
@@ -107,29 +108,29 @@ def _form(span: Span) -> Form:
     return Form.UP if span.high == GREATEST[of] else Form.SEGMENT
 
 
-def slot(sort: Sort, form: Form, *, leads: bool) -> int:
+def slot(sort: Sort, form: Form, *, is_access: bool) -> int:
     """A slot among those of its attribute."""
-    return (sort * _FORMS + form) * _LEADS + leads
+    return (sort * _FORMS + form) * _ACCESS + is_access
 
 
-JOINT_SLOT = slot(Sort.NUMBER, Form.POINT, leads=True)
+JOINT_SLOT = slot(Sort.NUMBER, Form.POINT, is_access=True)
 """The slot of the joint values of a cluster."""
 
 
 def sort_of_slot(number: int) -> Sort:
     """What rows of a slot are about."""
-    return Sort(number % OF_ATTRIBUTE // (_FORMS * _LEADS))
+    return Sort(number % OF_ATTRIBUTE // (_FORMS * _ACCESS))
 
 
 def slots_to_search(used: int, part: Part) -> Iterator[tuple[int, Form, bool]]:
-    """The slots in use that may have what meets a part, each with its form and whether rows in it lead.
+    """The slots in use that may have what meets a part, each with its form and whether it has access paths.
 
     Part of what is asked for anything at all has to be sought among all that its family has.
     """
     for number in _bits(used):
-        sort, form = Sort(number // (_FORMS * _LEADS)), Form(number // _LEADS % _FORMS)
+        sort, form = Sort(number // (_FORMS * _ACCESS)), Form(number // _ACCESS % _FORMS)
         if sort in (part.sort, Sort.ANYTHING) or (part.sort is Sort.ANYTHING and FAMILY[sort] is part.family):
-            yield number, form, bool(number % _LEADS)
+            yield number, form, bool(number % _ACCESS)
 
 
 def keys_to_search(form: Form, span: Span) -> tuple[Key, Key]:
@@ -176,11 +177,6 @@ class Digests:
                 entry = known[id(points)] = points, digest(points)
             found[name] = entry[1]
         return found
-
-
-def is_single(points: PointSet) -> bool:
-    """Whether a set is one value of an ordered kind."""
-    return isinstance(points, Intervals) and len(points.intervals) == 1 and points.intervals[0].is_point
 
 
 def joint_value(box: Digested, key: Sequence[str]) -> int | None:

@@ -10,9 +10,9 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from harken.symmetric.contract import Side
 from harken.symmetric.database.encodings import Decides
+from harken.symmetric.database.ranges.slots import Family
 from harken.symmetric.database.rows import span_condition, spatial_condition
 from harken.symmetric.database.schema import CLAUSES, HOLDS, Layout
-from harken.symmetric.database.slots import Family
 from harken.symmetric.database.sql.dialect import Keys
 
 Way: TypeAlias = Literal["key", "near", "all"]
