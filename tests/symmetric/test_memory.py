@@ -24,7 +24,8 @@ from harken.model.expressions import Expression
 from harken.model.schema import Schema
 from harken.normal.compiled import CLAUSES, OPERATOR_CODE, PredicateColumns, assemble
 from harken.symmetric.contract import Held
-from harken.symmetric.memory import MemoryStore, clauses, forms, loading, planting
+from harken.symmetric.memory import MemoryStore, clauses, forms, loading
+from harken.symmetric.memory import packing as planting
 from harken.symmetric.reference import ReferenceStore
 from harken.symmetric.semantics import DIRECTIONS, Boxes, boxes_of
 from tests.strategies import FREE, TYPED, Generator

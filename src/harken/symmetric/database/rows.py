@@ -218,12 +218,12 @@ def shapes_of(said: Iterable[str]) -> Shapes | Lying:
 
 def _place(lying: Lying, said: str) -> Place:
     room = EVERYWHERE if lying.within is None else lying.within.bounds
-    hull = _edges([NOWHERE, *(each.bounds for each in lying.around)], (min, min, max, max))
+    box = _edges([NOWHERE, *(each.bounds for each in lying.around)], (min, min, max, max))
     # Of all that has to be met, only the nearest and the farthest edges count.
     met = _edges([EVERYWHERE, *(each.bounds for each in lying.over)], (max, max, min, min))
     demand = (
-        *(min(outer, near, far) for outer, near, far in zip(room[2:], hull[:2], met[2:], strict=True)),
-        *(max(outer, far, near) for outer, far, near in zip(room[:2], hull[2:], met[:2], strict=True)),
+        *(min(outer, near, far) for outer, near, far in zip(room[2:], box[:2], met[2:], strict=True)),
+        *(max(outer, far, near) for outer, far, near in zip(room[:2], box[2:], met[:2], strict=True)),
     )
     common = _edges([room, met, *(each.bounds for each in lying.around)], (max, max, min, min))
     single = all(each.bounds[:2] == each.bounds[2:] for each in lying.around)

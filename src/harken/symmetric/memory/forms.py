@@ -88,7 +88,7 @@ def spread(box: Box) -> list[list[Seen]]:
             count *= len(points.values)
             options.append([(name, form, value.bounds) for value in points.values])
         else:
-            options.append([(name, Form.HEMMED, _hull(points.values))])
+            options.append([(name, Form.HEMMED, _bounding_box(points.values))])
     return [[*seen, *chosen] for chosen in product(*options)]
 
 
@@ -113,7 +113,7 @@ def _area(shape: Point | BoxValue) -> float:
     return (max_x - min_x) * (max_y - min_y)
 
 
-def _hull(shapes: Iterable[Point | BoxValue]) -> Bounds:
+def _bounding_box(shapes: Iterable[Point | BoxValue]) -> Bounds:
     min_x, min_y, max_x, max_y = zip(*(shape.bounds for shape in shapes), strict=True)
     return min(min_x), min(min_y), max(max_x), max(max_y)
 

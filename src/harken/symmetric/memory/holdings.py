@@ -22,12 +22,12 @@ from harken.model.subscriptions import SubscriptionId, moment_of
 from harken.normal.operators import microseconds
 from harken.symmetric.contract import Held, Pair, Side
 from harken.symmetric.guarding import Journal, Places
-from harken.symmetric.memory.asking import question as asking
 from harken.symmetric.memory.clauses import Clauses, joined
 from harken.symmetric.memory.dimensions import Dimensions
 from harken.symmetric.memory.drafts import Draft
 from harken.symmetric.memory.kernels.layout import SEVERAL, UNSURE
 from harken.symmetric.memory.loading import read
+from harken.symmetric.memory.queries import query_of
 from harken.symmetric.memory.records import Records
 from harken.symmetric.memory.segments import FIRST_ROOM, Columns, Segment, fits_a_segment
 from harken.symmetric.semantics import Boxes
@@ -230,12 +230,12 @@ class Holdings:
 
     def _indexed(self, asked: Portion, decides: bool, matches: Matches, now: int | None) -> list[Pair]:
         """What of those in segments matches."""
-        question = asking(self._dimensions, asked, decides) if self._segments else None
-        if question is None:
+        query = query_of(self._dimensions, asked, decides) if self._segments else None
+        if query is None:
             return []
-        alive, flags, finds = self._alive.values, SEVERAL if question.repeats else 0, []
+        alive, flags, finds = self._alive.values, SEVERAL if query.repeats else 0, []
         for segment in self._segments.values():
-            columns, of_any = segment.find(question, alive, self._room)
+            columns, of_any = segment.find(query, alive, self._room)
             if columns.shape[1]:
                 finds.append(columns)
                 flags |= of_any

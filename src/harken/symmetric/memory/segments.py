@@ -9,7 +9,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from harken.model import capacity
-from harken.symmetric.memory.asking import Question
 from harken.symmetric.memory.clauses import Clauses
 from harken.symmetric.memory.constants import Constants
 from harken.symmetric.memory.dimensions import Dimensions
@@ -35,7 +34,8 @@ from harken.symmetric.memory.kernels.layout import (
 )
 from harken.symmetric.memory.kernels.matching import find
 from harken.symmetric.memory.orders import Mask
-from harken.symmetric.memory.planting import Plan, planted
+from harken.symmetric.memory.packing import Plan, packed
+from harken.symmetric.memory.queries import Query
 
 FIRST_ROOM = 512
 """Finds that there is room for at first."""
@@ -67,7 +67,7 @@ class Segment:
         self.dead = 0
         """How many of those have been removed since."""
         leads = np.array([dimensions.leads(axis) for axis in clauses.axes.tolist()], np.bool_)
-        plan = planted(clauses, leads, smallest_tree)
+        plan = packed(clauses, leads, smallest_tree)
         keys, text_at, text, self._constants = _apart(clauses.constants)
         rests_at = 0 if clauses.constants.rests is None else len(clauses.constants.keys)
         self._arrays = _laid(clauses, leads, plan, rests_at), keys, text_at, text
@@ -82,7 +82,7 @@ class Segment:
         """Bytes taken."""
         return sum(array.nbytes for array in self._arrays)
 
-    def find(self, asked: Question, alive: npt.NDArray[np.uint8], room: int = FIRST_ROOM) -> tuple[Columns, int]:
+    def find(self, asked: Query, alive: npt.NDArray[np.uint8], room: int = FIRST_ROOM) -> tuple[Columns, int]:
         """What the asked constraints meet here, and all flags that any has.
 
         Where there is not room for all, all are looked for a second time.

@@ -1,4 +1,4 @@
-"""Trees as they lie in a segment: their items arranged, and the hulls of their nodes."""
+"""Trees as they lie in a segment: their items arranged, and the bounding boxes of their nodes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.model import capacity
-from harken.symmetric.memory.kernels.building import plant
+from harken.symmetric.memory.kernels.building import pack
 from harken.symmetric.memory.kernels.layout import (
+    BOXES_AT,
     FAN,
     FIRST_ITEM,
-    HULLS_AT,
     IN_PLACE,
     ITEMS,
     ITEMS_AT,
@@ -38,22 +38,22 @@ class Items:
     """By tree, how many it has."""
     axis: Words
     """The axes of all trees."""
-    hulls: Words
+    boxes: Words
     """Low and high, axis by axis, item by item."""
 
 
 def laid(codes: Places, several: list[Items]) -> tuple[Words, Words, Places]:
     """The rows of trees; what they consist of; and how their items are ordered.
 
-    Trees consist of axes, items if those are not in place (to be filled in), and hulls. `codes` is how many each
-    axis has.
+    Trees consist of axes, items if those are not in place (to be filled in), and bounding boxes. `codes` is how
+    many each axis has.
     """
     counts = np.concatenate([each.counts for each in several])
     axes = np.concatenate([each.axes for each in several])
     leaf = np.repeat([each.leaf for each in several], [len(each.counts) for each in several])
     in_place = np.repeat([each.in_place for each in several], [len(each.counts) for each in several])
     axis = np.concatenate([each.axis for each in several])
-    hulls = np.concatenate([each.hulls for each in several])
+    boxes = np.concatenate([each.boxes for each in several])
     own = np.where(in_place, 0, counts)
     nodes = _nodes(counts, leaf)
     sizes = np.concatenate([[len(axis)], own, 2 * axes * nodes])
@@ -64,26 +64,26 @@ def laid(codes: Places, several: list[Items]) -> tuple[Words, Words, Places]:
     trees[:, FIRST_ITEM] = np.where(in_place, np.cumsum(counts) - counts, 0)
     trees[:, ITEMS], trees[:, LEAF], trees[:, TREE_AXES] = counts, leaf, axes
     trees[:, TREE_AXES_AT] = np.cumsum(axes) - axes
-    trees[:, HULLS_AT] = at[len(counts) :]
+    trees[:, BOXES_AT] = at[len(counts) :]
     body = np.empty(sizes.sum(), np.int32)
     body[: len(axis)] = axis
-    hulls_at = np.cumsum(2 * axes * counts) - 2 * axes * counts
-    order = _along_one_axis(counts, axes, hulls_at, hulls)
-    plant(trees, hulls_at, hulls, codes, order, body)
+    boxes_at = np.cumsum(2 * axes * counts) - 2 * axes * counts
+    order = _along_one_axis(counts, axes, boxes_at, boxes)
+    pack(trees, boxes_at, boxes, codes, order, body)
     return trees, body, order
 
 
-def _along_one_axis(counts: Places, axes: Places, hulls_at: Places, hulls: Words) -> Places:
+def _along_one_axis(counts: Places, axes: Places, boxes_at: Places, boxes: Words) -> Places:
     """For each place which of its tree's items comes there, where trees have one axis; others are as they are."""
     first = np.cumsum(counts) - counts
     tree = np.repeat(np.arange(len(counts)), counts)
     order = np.arange(len(tree)) - first[tree]
     flat = axes[tree] == 1
-    at = hulls_at[tree[flat]] + 2 * order[flat]
-    by_hull = np.argsort((hulls[at].astype(np.int64) << 32) | hulls[at + 1])
+    at = boxes_at[tree[flat]] + 2 * order[flat]
+    by_box = np.argsort((boxes[at].astype(np.int64) << 32) | boxes[at + 1])
     if len(counts) > 1:
-        by_hull = by_hull[np.argsort(tree[flat][by_hull], kind="stable")]
-    order[flat] = order[flat][by_hull]
+        by_box = by_box[np.argsort(tree[flat][by_box], kind="stable")]
+    order[flat] = order[flat][by_box]
     return order
 
 

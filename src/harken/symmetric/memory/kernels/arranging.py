@@ -22,22 +22,23 @@ _ASKED_WIDTH = _BUCKETS / 1024
 
 @kernel
 def arrange(
-    hulls: npt.NDArray[np.int32],
+    boxes: npt.NDArray[np.int32],
     of_tree: npt.NDArray[np.int32],
     codes: npt.NDArray[np.int64],
     leaf: int,
     order: npt.NDArray[np.int64],
 ) -> None:
-    """An order in which hulls that are near on all axes come near: a k-d tree over their middles (Bentley 1975).
+    """An order in which boxes that are near on all axes come near: a k-d tree over their middles (Bentley 1975).
 
-    The items are halved again and again, each time on the axis where that makes hulls smallest, until as many are
-    left as a leaf holds. Halves begin where nodes do, unless that would part items that are alike on the axis.
+    The items are halved again and again, each time on the axis where that makes bounding boxes smallest, until as
+    many are left as a leaf holds. Halves begin where nodes do, unless that would part items that are alike on the
+    axis.
     """
-    count, axes = hulls.shape[0], hulls.shape[1] // 2
+    count, axes = boxes.shape[0], boxes.shape[1] // 2
     ranks = np.empty((count, axes), np.uint16)
     widths, sums = np.empty(axes), np.empty((2, axes))
     for axis in range(axes):
-        widths[axis] = _rank(hulls, codes[of_tree[axis]], axis, ranks)
+        widths[axis] = _rank(boxes, codes[of_tree[axis]], axis, ranks)
     begins, ends = np.empty(_MOST_PENDING, np.int64), np.empty(_MOST_PENDING, np.int64)
     begins[0], ends[0], pending = 0, count, 1
     while pending > 0:
@@ -60,7 +61,7 @@ def _longest(
     items: npt.NDArray[np.int64],
     sums: npt.NDArray[np.float64],
 ) -> int:
-    """The axis on which halving some items shrinks their hulls the most; -1 if it does on none."""
+    """The axis on which halving some items shrinks their bounding boxes the most; -1 if it does on none."""
     sums[:] = 0.0
     step = max(1, len(items) // _SAMPLE)
     for place in range(0, len(items), step):
@@ -135,28 +136,28 @@ def _median_of_three(one: int, two: int, three: int) -> int:
 
 
 @kernel
-def _rank(hulls: npt.NDArray[np.int32], codes: int, axis: int, ranks: npt.NDArray[np.uint16]) -> float:
+def _rank(boxes: npt.NDArray[np.int32], codes: int, axis: int, ranks: npt.NDArray[np.uint16]) -> float:
     """The ranks of intervals' middles among all bounds of an axis; the mean width of intervals, in ranks too."""
     low, high = 2 * axis, 2 * axis + 1
     buckets = min(codes, _BUCKETS)
     below = np.zeros(buckets + 1, np.int64)
     bounds = 0
-    for item in range(len(hulls)):
-        if hulls[item, low] > 0:
-            below[np.int64(hulls[item, low]) * buckets // codes + 1] += 1
+    for item in range(len(boxes)):
+        if boxes[item, low] > 0:
+            below[np.int64(boxes[item, low]) * buckets // codes + 1] += 1
             bounds += 1
-        if hulls[item, high] < codes - 1:
-            below[np.int64(hulls[item, high]) * buckets // codes + 1] += 1
+        if boxes[item, high] < codes - 1:
+            below[np.int64(boxes[item, high]) * buckets // codes + 1] += 1
             bounds += 1
     for bucket in range(buckets):
         below[bucket + 1] += below[bucket]
     width = 0
-    for item in range(len(hulls)):
+    for item in range(len(boxes)):
         begin, end = 0, bounds
-        if hulls[item, low] > 0:
-            begin = below[np.int64(hulls[item, low]) * buckets // codes]
-        if hulls[item, high] < codes - 1:
-            end = below[np.int64(hulls[item, high]) * buckets // codes + 1]
+        if boxes[item, low] > 0:
+            begin = below[np.int64(boxes[item, low]) * buckets // codes]
+        if boxes[item, high] < codes - 1:
+            end = below[np.int64(boxes[item, high]) * buckets // codes + 1]
         ranks[item, axis] = (begin + end) * (_BUCKETS - 1) // max(1, 2 * bounds)
         width += end - begin
-    return _BUCKETS * float(width) / max(1, bounds) / len(hulls)
+    return _BUCKETS * float(width) / max(1, bounds) / len(boxes)

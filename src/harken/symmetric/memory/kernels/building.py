@@ -1,4 +1,4 @@
-"""Making a segment of clauses: which belong together, in which order they lie, what their nodes' hulls are.
+"""Making a segment of clauses: which belong together, in which order they lie, what the boxes of their nodes are.
 
 Clauses come as their rows: clause c has the rows first[c] to first[c + 1], ascending by axis.
 """
@@ -11,8 +11,8 @@ import numpy.typing as npt
 from harken.jit import kernel, tight
 from harken.symmetric.memory.kernels.arranging import arrange
 from harken.symmetric.memory.kernels.layout import (
+    BOXES_AT,
     FAN,
-    HULLS_AT,
     ITEMS,
     LEAF,
     ROW,
@@ -82,8 +82,8 @@ def count_parts(
 ) -> None:
     """Into how many clauses each is to be split: one for each point on the axis that has the most.
 
-    Those are the rows from split_at on. The hull of points that lie apart says little; each in a clause of its
-    own is found at once.
+    Those are the rows from split_at on. The bounding box of points that lie apart says little; each in a clause of
+    its own is found at once.
     """
     for clause in range(len(first) - 1):
         parts[clause], split_at[clause] = 1, first[clause]
@@ -145,73 +145,73 @@ def lay_rows(
 
 
 @tight
-def hulls_of(
+def bounding_boxes(
     first: npt.NDArray[np.int64],
     axis: npt.NDArray[np.int32],
     low: npt.NDArray[np.int32],
     high: npt.NDArray[np.int32],
     members: npt.NDArray[np.int64],
-    hulls: npt.NDArray[np.int32],
+    boxes: npt.NDArray[np.int32],
 ) -> None:
-    """The hull of each of some clauses, one after the other: low and high, axis by axis."""
+    """The bounding box of each of some clauses, one after the other: low and high, axis by axis."""
     at = -2
     for member in members:
         for row in range(first[member], first[member + 1]):
             if row == first[member] or axis[row] != axis[row - 1]:
                 at += 2
-                hulls[at], hulls[at + 1] = low[row], high[row]
+                boxes[at], boxes[at + 1] = low[row], high[row]
             else:
-                hulls[at], hulls[at + 1] = min(hulls[at], low[row]), max(hulls[at + 1], high[row])
+                boxes[at], boxes[at + 1] = min(boxes[at], low[row]), max(boxes[at + 1], high[row])
 
 
 @kernel
-def plant(
+def pack(
     trees: npt.NDArray[np.int32],
-    hulls_at: npt.NDArray[np.int64],
-    hulls: npt.NDArray[np.int32],
+    boxes_at: npt.NDArray[np.int64],
+    boxes: npt.NDArray[np.int32],
     codes: npt.NDArray[np.int64],
     order: npt.NDArray[np.int64],
     body: npt.NDArray[np.int32],
 ) -> None:
-    """Arrange the items of trees of several axes, and fill in the hulls of all trees' nodes.
+    """Arrange the items of trees of several axes, and fill in the bounding boxes of all trees' nodes.
 
-    Trees have their rows already, with addresses in `body`, which has their axes. The hulls of a tree's items
-    begin at hulls_at; items of all trees follow each other, and `order` says for each place which of its tree's
+    Trees have their rows already, with addresses in `body`, which has their axes. The boxes of a tree's items
+    begin at boxes_at; items of all trees follow each other, and `order` says for each place which of its tree's
     items comes there.
     """
     begin = 0
     for tree in range(len(trees)):
         count, leaf = np.int64(trees[tree, ITEMS]), np.int64(trees[tree, LEAF])
-        axes, hulls_first = np.int64(trees[tree, TREE_AXES]), np.int64(trees[tree, HULLS_AT])
-        own = hulls[hulls_at[tree] : hulls_at[tree] + 2 * axes * count].reshape((count, 2 * axes))
+        axes, boxes_first = np.int64(trees[tree, TREE_AXES]), np.int64(trees[tree, BOXES_AT])
+        own = boxes[boxes_at[tree] : boxes_at[tree] + 2 * axes * count].reshape((count, 2 * axes))
         places = order[begin : begin + count]
         if axes > 1:
             axes_at = trees[tree, TREE_AXES_AT]
             arrange(own, body[axes_at : axes_at + axes], codes, leaf, places)
-        nodes = _lay_leaves(own, places, leaf, body[hulls_first:])
-        _raise_hulls(body, hulls_first, nodes, axes)
+        nodes = _lay_leaves(own, places, leaf, body[boxes_first:])
+        _raise_boxes(body, boxes_first, nodes, axes)
         begin += count
 
 
 @tight
 def _lay_leaves(
-    hulls: npt.NDArray[np.int32], places: npt.NDArray[np.int64], leaf: int, words: npt.NDArray[np.int32]
+    boxes: npt.NDArray[np.int32], places: npt.NDArray[np.int64], leaf: int, words: npt.NDArray[np.int32]
 ) -> int:
-    """The hulls of level 0; how many there are."""
-    nodes, width = (len(places) + leaf - 1) // leaf, hulls.shape[1]
+    """The bounding boxes of level 0; how many there are."""
+    nodes, width = (len(places) + leaf - 1) // leaf, boxes.shape[1]
     for node in range(nodes):
         for column in range(width):
-            bound = hulls[places[node * leaf], column]
+            bound = boxes[places[node * leaf], column]
             for place in range(node * leaf + 1, min(len(places), (node + 1) * leaf)):
-                other = hulls[places[place], column]
+                other = boxes[places[place], column]
                 bound = min(bound, other) if column % 2 == 0 else max(bound, other)
             words[node * width + column] = bound
     return nodes
 
 
 @tight
-def _raise_hulls(words: npt.NDArray[np.int32], at: int, nodes: int, axes: int) -> None:
-    """Fill in the levels of a tree above level 0, whose hulls begin at a word."""
+def _raise_boxes(words: npt.NDArray[np.int32], at: int, nodes: int, axes: int) -> None:
+    """Fill in the levels of a tree above level 0, whose bounding boxes begin at a word."""
     width = 2 * axes
     while nodes > FAN:
         above = at + nodes * width

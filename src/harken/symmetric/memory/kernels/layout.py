@@ -12,11 +12,11 @@ those do, provided that one of them is made of the segment's constants.
 **Clauses** are rows (axis, low, high), ascending by axis; several rows of one axis are alternatives. A clause's
 word is its owner's slot and, in the lowest bit, whether the owner has several clauses.
 
-**Trees.** Items lie in an order that keeps near what is near on all axes. Each node has a hull: low and high on
-each axis of the tree. A node of level 0 holds `leaf` items, one of a higher level FAN nodes of the level below;
-levels follow each other, lowest first, up to one of at most FAN nodes. Clauses of the same axes that are many have
-a tree of their own, whose items are those clauses in place. The others, the **scattered**, stand at the end of the
-clauses and are items of trees of one dimension.
+**Trees.** Items lie in an order that keeps near what is near on all axes. Each node has a bounding box: low and
+high on each axis of the tree. A node of level 0 holds `leaf` items, one of a higher level FAN nodes of the level
+below; levels follow each other, lowest first, up to one of at most FAN nodes. Clauses of the same axes that are
+many have a tree of their own, whose items are those clauses in place. The others, the **scattered**, stand at the
+end of the clauses and are items of trees of one dimension.
 
 **Access.** If the asked constraint decides which attributes count, whatever matches has each of those: so trees,
 and scattered clauses, are listed under all of their dimensions, and one asked attribute is enough to find them. If
@@ -65,9 +65,9 @@ clauses that have it, that of those that are listed under it only (-1: none); th
 have it, and those that are listed under it only."""
 
 TREE = 7
-ITEMS_AT, FIRST_ITEM, ITEMS, LEAF, TREE_AXES_AT, TREE_AXES, HULLS_AT = range(TREE)
+ITEMS_AT, FIRST_ITEM, ITEMS, LEAF, TREE_AXES_AT, TREE_AXES, BOXES_AT = range(TREE)
 """A tree: where its items' clauses are (-1: the items are clauses in place, from FIRST_ITEM on), how many there
-are, how many to a node; its axes; its hulls."""
+are, how many to a node; its axes; the bounding boxes of its nodes."""
 IN_PLACE = -1
 
 ROW = 3

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.jit import part, tight
+from harken.symmetric.memory.kernels.encoding import Asked, Segment, encode, forget
 from harken.symmetric.memory.kernels.layout import (
     ABSENT,
     ANY,
@@ -13,13 +14,13 @@ from harken.symmetric.memory.kernels.layout import (
     AXES,
     AXES_AT,
     AXIS,
+    BOXES_AT,
     CLAUSES,
     FAN,
     FAN_BITS,
     FIRST_AT,
     FIRST_ITEM,
     FLAG_BITS,
-    HULLS_AT,
     IN_PLACE,
     INSIDE,
     ITEMS,
@@ -53,7 +54,6 @@ from harken.symmetric.memory.kernels.layout import (
     TREES_WITH_AT,
     UNSURE,
 )
-from harken.symmetric.memory.kernels.noting import Asked, Segment, forget, note
 
 _MANY = 1 << 60
 _EACH = -1
@@ -85,7 +85,7 @@ def find(
     found, at = 0, 2
     for _ in range(np.int64(stream[1])):
         asked = Asked(state, notes, stream[0] != 0, np.int64(stream[at]), np.int64(stream[at + 1]), out)
-        at, noted = note(segment, asked, stream, asked_text, at)
+        at, noted = encode(segment, asked, stream, asked_text, at)
         if not asked.decides:
             found = _find_under_each(segment, asked, noted, found)
         elif asked.attributes:
@@ -131,7 +131,7 @@ def _fits(notes: npt.NDArray[np.int32], note: int, low: int, high: int) -> bool:
 
 @part
 def _may_fit(notes: npt.NDArray[np.int32], note: int, low: int, high: int) -> bool:
-    """Whether something in a hull may lie as is asked."""
+    """Whether something in a bounding box may lie as is asked."""
     mode = notes[note + NOTE_MODE] & ~LOOSE
     if mode in (OVERLAP, INSIDE):
         return _overlaps(notes, note, low, high)
@@ -224,14 +224,14 @@ def _find_in_tree(segment: Segment, asked: Asked, tree: int, found: int) -> int:
 
 @part
 def _next_node(words: npt.NDArray[np.int32], asked: Asked, tree: int, floor: int, node: int) -> int:
-    """The first node of a level, from this one on, whose hull and all hulls above may fit; -1 if there is none.
+    """The first node of a level, from this one on, whose box and all boxes above may fit; -1 if there is none.
 
     Subtrees that do not fit are passed over whole: a node that begins one is looked at from the highest level on
     which it does. The floor must not be above the highest level.
     """
     axes, leaf = np.int64(words[tree + TREE_AXES]), np.int64(words[tree + LEAF])
     nodes = (np.int64(words[tree + ITEMS]) + leaf - 1) // leaf
-    base, width = np.int64(words[tree + HULLS_AT]), 2 * axes
+    base, width = np.int64(words[tree + BOXES_AT]), 2 * axes
     for level in range(floor):
         base += _nodes_at(nodes, level) * width
     level = floor
@@ -244,7 +244,7 @@ def _next_node(words: npt.NDArray[np.int32], asked: Asked, tree: int, floor: int
             here = _nodes_at(nodes, level)
         if node >= here:
             return -1
-        while _hull_may_fit(words, asked, words[tree + TREE_AXES_AT], axes, base + node * width):
+        while _box_may_fit(words, asked, words[tree + TREE_AXES_AT], axes, base + node * width):
             if level == floor:
                 return node
             level -= 1
@@ -261,7 +261,7 @@ def _nodes_at(nodes: int, level: int) -> int:
 
 
 @part
-def _hull_may_fit(words: npt.NDArray[np.int32], asked: Asked, axes_at: int, axes: int, at: int) -> bool:
+def _box_may_fit(words: npt.NDArray[np.int32], asked: Asked, axes_at: int, axes: int, at: int) -> bool:
     for place in range(axes):
         note = asked.state[words[axes_at + place]]
         if note != ABSENT and not _may_fit(asked.notes, note, words[at + 2 * place], words[at + 2 * place + 1]):

@@ -22,7 +22,7 @@ _NO_TEXT = np.zeros(0, np.uint8)
 _NO_LOW, _NO_HIGH = (-INFINITY, 0.0, 0.0), (INFINITY, 0.0, 0.0)
 
 
-class Question(NamedTuple):
+class Query(NamedTuple):
     """What is asked of every segment."""
 
     stream: npt.NDArray[np.float64]
@@ -31,7 +31,7 @@ class Question(NamedTuple):
     """Whether several boxes have the same place, so that the same may be found more than once."""
 
 
-def question(dimensions: Dimensions, asked: Iterable[tuple[int, Boxes]], decides: bool) -> Question | None:
+def query_of(dimensions: Dimensions, asked: Iterable[tuple[int, Boxes]], decides: bool) -> Query | None:
     """What to ask of segments, of constraints by place; None if no segment can hold a match.
 
     `decides` says that the asked constraints are those whose attributes have to be covered.
@@ -50,7 +50,7 @@ def question(dimensions: Dimensions, asked: Iterable[tuple[int, Boxes]], decides
     if not count:
         return None
     stream[1] = count
-    return Question(np.array(stream, np.float64), np.frombuffer(texts, np.uint8) if texts else _NO_TEXT, repeats)
+    return Query(np.array(stream, np.float64), np.frombuffer(texts, np.uint8) if texts else _NO_TEXT, repeats)
 
 
 def _asks(dimensions: Dimensions, seen: list[Seen], decides: bool, texts: bytearray) -> list[float] | None:

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from harken.symmetric.memory.clauses import Clauses
-from harken.symmetric.memory.kernels.building import hulls_of, is_alike, least_crowded, signatures
+from harken.symmetric.memory.kernels.building import bounding_boxes, is_alike, least_crowded, signatures
 from harken.symmetric.memory.kernels.layout import (
     AXIS,
-    HULLS_AT,
+    BOXES_AT,
     IN_PLACE,
     ITEMS_AT,
     SCATTERED_WITH,
@@ -50,34 +50,34 @@ class Plan:
 
     def move(self, begin: int) -> None:
         """Let all addresses count from where the body will begin."""
-        self.trees[:, [TREE_AXES_AT, HULLS_AT]] += begin
+        self.trees[:, [TREE_AXES_AT, BOXES_AT]] += begin
         self.trees[:, ITEMS_AT] += np.where(self.trees[:, ITEMS_AT] == IN_PLACE, 0, begin).astype(np.int32)
         self.access[:, [TREES_WITH_AT - SCATTERED_WITH, TREES_UNDER_AT - SCATTERED_WITH]] += begin
 
 
-def planted(clauses: Clauses, leads: Mask, smallest_tree: int) -> Plan:
+def packed(clauses: Clauses, leads: Mask, smallest_tree: int) -> Plan:
     """The trees for clauses. O(n log n)."""
-    grove = _Grove(clauses, leads, smallest_tree)
-    scattered = _Scattered.of(clauses, leads, grove.rest)
+    together = _Together(clauses, leads, smallest_tree)
+    scattered = _Scattered.of(clauses, leads, together.rest)
     under = scattered.only(scattered.is_least_crowded)
-    items = [grove.items, scattered.items(), under.items()]
+    items = [together.items, scattered.items(), under.items()]
     trees, body, order = laid(clauses.codes, items)
-    at = int(grove.items.counts.sum())
-    whole = np.concatenate([grove.members[absolute(grove.items.counts, order[:at])], grove.rest])
+    at = int(together.items.counts.sum())
+    whole = np.concatenate([together.members[absolute(together.items.counts, order[:at])], together.rest])
     access = np.full((len(clauses.axes), AXIS - SCATTERED_WITH), -1, np.int32)
-    begin = len(grove.items.counts)
+    begin = len(together.items.counts)
     for column, each in enumerate((scattered, under)):
         local = absolute(each.counts, order[at : at + len(each.clause)])
         # Items are clauses by the place they will have.
         first = int(trees[begin, ITEMS_AT]) if len(each.axes) else 0
-        body[first : first + len(local)] = each.clause[local] + len(grove.members)
+        body[first : first + len(local)] = each.clause[local] + len(together.members)
         access[each.axes, column] = np.arange(begin, begin + len(each.axes))
         at, begin = at + len(each.clause), begin + len(each.axes)
-    lists, access[:, TREES_WITH_AT - SCATTERED_WITH :] = grove.listed(len(body))
-    return Plan(whole, grove.open_tree, trees, np.concatenate([body, lists]), access)
+    lists, access[:, TREES_WITH_AT - SCATTERED_WITH :] = together.listed(len(body))
+    return Plan(whole, together.open_tree, trees, np.concatenate([body, lists]), access)
 
 
-class _Grove:
+class _Together:
     """The trees of clauses that have the same axes."""
 
     def __init__(self, clauses: Clauses, leads: Mask, smallest_tree: int) -> None:
@@ -98,9 +98,9 @@ class _Grove:
         new = np.ones(len(rows), np.bool_)
         new[1:] = (of_tree[1:] != of_tree[:-1]) | (clauses.axis[rows[1:]] != clauses.axis[rows[:-1]])
         axes = np.bincount(of_tree[new], minlength=len(chosen))
-        hulls = np.empty((2 * axes * counts).sum(), np.int32)
-        hulls_of(clauses.first, clauses.axis, clauses.low, clauses.high, self.members, hulls)
-        self.items = Items(counts, LEAF_IN_PLACE, True, axes, clauses.axis[rows[new]], hulls)
+        boxes = np.empty((2 * axes * counts).sum(), np.int32)
+        bounding_boxes(clauses.first, clauses.axis, clauses.low, clauses.high, self.members, boxes)
+        self.items = Items(counts, LEAF_IN_PLACE, True, axes, clauses.axis[rows[new]], boxes)
         nothing = np.flatnonzero(axes == 0)
         self.open_tree = int(nothing[0]) if len(nothing) else -1
 
@@ -165,13 +165,13 @@ def _rows(clauses: Clauses, members: Places) -> tuple[Places, Places]:
 
 @dataclass(slots=True)
 class _Scattered:
-    """Scattered clauses by dimension: their hulls on each axis that leads and, for shapes, on the next."""
+    """Scattered clauses by dimension: their boxes on each axis that leads and, for shapes, on the next."""
 
     clause: Places
     """Counted among the scattered; ordered by axis."""
     axis: Words
     """Which leads."""
-    hull: Words
+    box: Words
     """Low and high, twice; what stands there for an axis that is not there means nothing."""
     width: Places
     """How many axes the dimension has."""
@@ -195,15 +195,15 @@ class _Scattered:
         place = np.flatnonzero(leading)
         # What comes after an axis that leads is the other one of its dimension, or leads again.
         after = np.minimum(place + 1, len(starts) - 1)
-        hull = np.stack([lows[place], highs[place], lows[after], highs[after]], axis=1)
+        box = np.stack([lows[place], highs[place], lows[after], highs[after]], axis=1)
         order = np.argsort(axis[starts[place]], kind="stable")
         clause, axis = clause[starts[place]][order], axis[starts[place]][order]
-        return cls(clause, axis, hull[order], np.where(leading[after], 1, 2)[order], best[clause] == axis)
+        return cls(clause, axis, box[order], np.where(leading[after], 1, 2)[order], best[clause] == axis)
 
     def only(self, kept: Mask) -> _Scattered:
         """Some of them."""
         return _Scattered(
-            self.clause[kept], self.axis[kept], self.hull[kept], self.width[kept], self.is_least_crowded[kept]
+            self.clause[kept], self.axis[kept], self.box[kept], self.width[kept], self.is_least_crowded[kept]
         )
 
     @property
@@ -222,4 +222,4 @@ class _Scattered:
         width = self.width[first]
         axis = np.repeat(axes, width) + np.arange(width.sum()) - np.repeat(np.cumsum(width) - width, width)
         used = np.arange(4) < 2 * self.width[:, None]
-        return Items(self.counts, 1, False, width, axis.astype(np.int32), self.hull[used])
+        return Items(self.counts, 1, False, width, axis.astype(np.int32), self.box[used])

@@ -55,7 +55,7 @@ class Asked(NamedTuple):
 
 
 @tight
-def note(
+def encode(
     segment: Segment,
     asked: Asked,
     stream: npt.NDArray[np.float64],
