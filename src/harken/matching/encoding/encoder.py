@@ -166,18 +166,10 @@ class Encoder:
             lookup = self._lookups.get(dimension.number)
             if lookup is None or lookup.dimension is not dimension or lookup.version != dimension.version:
                 lookup = self._lookups[dimension.number] = _Lookup(dimension)
-            if not lookup.encode(numbers, column.valid, block.code_of(dimension)):
-                self._encode_distinct(dimension, column, block)
-            elif (into := block.label_of(dimension)) is not None:
-                into[:] = self._labels(dimension, column, numbers)
+            lookup.encode(numbers, column.valid, block.code_of(dimension))
+            if (into := block.label_of(dimension)) is not None:
+                into[:] = dimension.order.labels_of_numbers(numbers)
         self._see_tests(dimension, column, block.also)
-
-    def _labels(self, dimension: Dimension, column: Column, numbers: Numbers) -> npt.NDArray[np.int64]:
-        labels = dimension.order.labels_of_numbers(numbers)
-        if labels is None:
-            places, distinct = column.distinct()
-            labels = np.array([*(dimension.order.label_of(value) for value in distinct), 0], np.int64)[places]
-        return labels
 
     def _encode_distinct(self, dimension: Dimension, column: Column, block: _Block) -> None:
         """For values that are no machine numbers: each distinct one is looked up once."""
@@ -234,8 +226,6 @@ class _Lookup:
         self._float_codes = np.array([code for _, code in floats], np.int32)
         self._lowest = integers[0][0] if integers else 0
         self._table = self._dense_table()
-        # Rounded to a float, an int of an event cannot meet a constant strictly below 2^53 by mistake.
-        self._searchable = all(abs(number) < 2**53 for number, _ in integers)
 
     def _dense_table(self) -> npt.NDArray[np.int32] | None:
         if not len(self._integers):
@@ -252,16 +242,15 @@ class _Lookup:
         numbers: Numbers,
         valid: npt.NDArray[np.bool_],
         code: npt.NDArray[np.int32],
-    ) -> bool:
-        """Write the codes of numbers; False if these numbers and constants need more care."""
-        if numbers.dtype.kind == "i" and self._table is not None:
+    ) -> None:
+        """Write the codes of numbers."""
+        if numbers.dtype.kind == "f":
+            codes_by_search(numbers, valid, self._floats, self._float_codes, code)  # type: ignore[arg-type]
+        elif self._table is not None:
             codes_by_place(numbers, valid, self._lowest, self._table, code)  # type: ignore[arg-type]
-            return True
-        if numbers.dtype.kind == "i" and not self._searchable:
-            return False
-        values = numbers.astype(np.float64, copy=False)
-        codes_by_search(values, valid, self._floats, self._float_codes, code)
-        return True
+        else:
+            values = numbers.astype(np.int64, copy=False)
+            codes_by_search(values, valid, self._integers, self._integer_codes, code)
 
 
 def _is_there(column: pa.ChunkedArray) -> bool:

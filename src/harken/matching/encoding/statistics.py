@@ -171,7 +171,7 @@ class EventStatistics:
         known = self._labels.get(dimension)
         if known is None or known.epoch != order.epoch or not len(known.values):
             known = _Labels()
-            constants = order.arrays()[1]
+            constants = order.labels()
             known.add(order.epoch, constants[:: 1 + len(constants) // LABELS])
         return known
 

@@ -29,13 +29,13 @@ def codes_by_place(
 
 @tight
 def codes_by_search(
-    values: npt.NDArray[np.float64],
+    values: npt.NDArray[np.float64] | npt.NDArray[np.int64],
     valid: npt.NDArray[np.bool_],
-    constants: npt.NDArray[np.float64],
+    constants: npt.NDArray[np.float64] | npt.NDArray[np.int64],
     codes: npt.NDArray[np.int32],
     code: npt.NDArray[np.int32],
 ) -> None:
-    """Codes of numbers by binary search among ascending constants."""
+    """Codes of numbers by binary search among ascending constants of the same type."""
     for row in range(len(values)):
         low, high = 0, len(constants)
         while low < high:

@@ -7,8 +7,10 @@ of integers.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cmp_to_key
 from itertools import pairwise
@@ -17,13 +19,11 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from harken.matching.events.columns import INTEGER_KINDS, Numbers
+from harken.matching.events.columns import Numbers
 from harken.matching.saving import require
 from harken.model.numbers import Exact, floor_of
-from harken.model.values import EventValue, Kind, Value, compare
+from harken.model.values import INT_MAX, INT_MIN, EventValue, Kind, Value, compare
 from harken.normal.operators import operand_of
-
-EXACT_IN_FLOAT = 2**53
 
 SPACING = 1 << 20
 """Between neighbours at first."""
@@ -49,8 +49,8 @@ class Order:
         self._labels: dict[Value, int] = {}
         self._sorted: list[Value] = []
         self._new: list[Value] = []
-        self._arrays: tuple[Numbers | None, npt.NDArray[np.int64]] | None = None
-        self._never_met: npt.NDArray[np.bool_] | None = None
+        self._floors: dict[bool, Floors] = {}
+        self._label_array: npt.NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self._sorted)
@@ -90,7 +90,7 @@ class Order:
         new, self._new = self._new, []
         if not new:
             return False
-        self._arrays = None
+        self._floors, self._label_array = {}, None
         if len(new) > 16 + len(self._sorted) // 64:
             self._relabel(new)
             return True
@@ -105,7 +105,7 @@ class Order:
         self._sorted = [constant for constant in self._sorted if constant in self._uses]
         self._labels = {constant: self._labels[constant] for constant in self._sorted}
         self._new = [constant for constant in self._new if constant in self._uses]
-        self._arrays = None
+        self._floors, self._label_array = {}, None
 
     def _relabel(self, new: Iterable[Value]) -> None:
         self.epoch += 1
@@ -152,42 +152,67 @@ class Order:
         label = self._labels[constant]
         return label if compare(constant, value) == 0 else label - 1
 
-    def labels_of_numbers(self, values: Numbers) -> npt.NDArray[np.int64] | None:
-        """The labels of many numbers at once; None where they do not compare with the constants exactly."""
-        constants, labels = self.arrays()
-        if constants is None:
-            return None
-        comparable = values.astype(constants.dtype, copy=False)
-        place = np.searchsorted(constants, comparable)
-        at = np.minimum(place, len(constants) - 1)
-        differs = constants[at] != comparable
-        if self._never_met is not None:
-            differs |= self._never_met[at]
-        labelled = np.where(place < len(constants), labels[at] - differs, labels[-1] + 1)
-        return np.asarray(labelled, np.int64)
+    def labels_of_numbers(self, values: Numbers) -> npt.NDArray[np.int64]:
+        """The labels of many numbers at once."""
+        floors = self._floors_for(values.dtype.kind == "f")
+        labels = self.labels()
+        comparable = values.astype(floors.values.dtype, copy=False)
+        place = floors.below + np.searchsorted(floors.values, comparable)
+        if not len(floors.values):
+            return np.full(len(values), labels[-1] + 1 if len(labels) else 0)
+        at = np.minimum(place, len(labels) - 1)
+        within = np.maximum(at - floors.below, 0)
+        differs = (floors.values[within] != comparable) | floors.is_met_by_none[within]
+        return np.asarray(np.where(place < len(labels), labels[at] - differs, labels[-1] + 1), np.int64)
 
-    def arrays(self) -> tuple[Numbers | None, npt.NDArray[np.int64]]:
-        """The constants as numbers, where all values of this kind compare with those exactly, and their labels.
+    def labels(self) -> npt.NDArray[np.int64]:
+        """The labels of all constants, ascending."""
+        if self._label_array is None:
+            self._label_array = np.array([self._labels[constant] for constant in self._sorted], np.int64)
+        return self._label_array
 
-        For a decimal that no float equals stands the float below it: what is more than the one is more than the
-        other, if it is a float or an int.
-        """
-        if self._arrays is None:
-            labels = np.array([self._labels[constant] for constant in self._sorted], np.int64)
-            self._arrays = self._as_numbers(), labels
-        return self._arrays
-
-    def _as_numbers(self) -> Numbers | None:
-        if self._kind is Kind.NUMBER:
-            # Strictly below 2^53 no int of an event can meet one of these by rounding.
-            exact = all(abs(number) < EXACT_IN_FLOAT for number in self._sorted)  # type: ignore[arg-type,operator]
-            decimals = [isinstance(number, Exact) for number in self._sorted]
-            self._never_met = np.array(decimals, np.bool_) if any(decimals) else None
-            return np.array([_as_float(number) for number in self._sorted], np.float64) if exact else None
-        if self._kind in INTEGER_KINDS:
-            return np.array([operand_of(value).integer for value in self._sorted], np.int64)
-        return None
+    def _floors_for(self, real: bool) -> Floors:
+        """What floats, or ints, are compared with in the place of the constants."""
+        found = self._floors.get(real)
+        if found is None:
+            if self._kind is Kind.NUMBER:
+                found = Floors.of(self._sorted, real)  # type: ignore[arg-type]  # numbers
+            else:
+                found = Floors.of([operand_of(value).integer for value in self._sorted], real)
+            self._floors[real] = found
+        return found
 
 
-def _as_float(number: Value) -> float:
-    return floor_of(number) if isinstance(number, Exact) else number  # type: ignore[return-value]
+@dataclass(frozen=True, slots=True)
+class Floors:
+    """For constants, ascending, the greatest float, or int of 64 bits, that is not more than each.
+
+    What is more than the one is more than the other, if it is such a number itself: so all of them compare with
+    constants of any size exactly.
+    """
+
+    values: npt.NDArray[np.float64] | npt.NDArray[np.int64]
+    is_met_by_none: npt.NDArray[np.bool_]
+    """Whether the constant is more than its floor."""
+    below: int
+    """How many constants are less than all numbers, and have no floor."""
+
+    @classmethod
+    def of(cls, constants: Sequence[int | float | Exact], real: bool) -> Floors:
+        """Of floats if `real`, of ints otherwise."""
+        if real:
+            floors = [_float_floor(constant) for constant in constants]
+            met = [floor == constant for floor, constant in zip(floors, constants, strict=True)]
+            return cls(np.array(floors, np.float64), ~np.array(met, np.bool_), 0)
+        whole = [math.floor(constant) for constant in constants]
+        below = bisect_left(whole, INT_MIN)
+        met = [floor == constant <= INT_MAX for floor, constant in zip(whole, constants, strict=True)]
+        kept = [min(floor, INT_MAX) for floor in whole[below:]]
+        return cls(np.array(kept, np.int64), ~np.array(met[below:], np.bool_), below)
+
+
+def _float_floor(constant: int | float | Exact) -> float:
+    if isinstance(constant, Exact):
+        return floor_of(constant)
+    nearest = float(constant)
+    return math.nextafter(nearest, -math.inf) if nearest > constant else nearest

@@ -1,0 +1,46 @@
+"""Numbers of any size are labelled as they compare, one by one and many at once."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from harken.matching.predicates.ordering import Order
+from harken.model.numbers import Exact
+from harken.model.values import INT_MAX, INT_MIN, Kind
+
+INTS = st.one_of(
+    st.integers(INT_MIN, INT_MAX),
+    st.integers(-3, 3),
+    st.sampled_from([2**53, -(2**53), 2**62, INT_MIN, INT_MAX]).flatmap(
+        lambda near: st.integers(max(INT_MIN, near - 3), min(INT_MAX, near + 3))
+    ),
+)
+FLOATS = st.one_of(st.floats(allow_nan=False, allow_infinity=False), INTS.map(float))
+EXACTS = st.sampled_from([Exact("0.1000000000000000000001"), Exact("9007199254740993.5"), Exact("1e400")])
+
+
+def order_of(constants: list[int | float | Exact]) -> Order:
+    order = Order(Kind.NUMBER)
+    for constant in constants:
+        order.hold(constant)
+    order.settle()
+    return order
+
+
+@given(
+    st.lists(st.one_of(INTS, FLOATS, EXACTS), max_size=12),
+    st.lists(INTS, max_size=8),
+    st.lists(st.one_of(FLOATS, st.sampled_from([float("inf"), float("-inf")])), max_size=8),
+)
+@example([2**53, 2**53 + 1, float(2**53), 2**53 + 2], [2**53, 2**53 + 1, 2**53 + 2], [2.0**53, 2.0**53 + 2])
+@example([-1e300, 1e300], [INT_MIN, INT_MAX, 0], [0.0, 1e301])
+@example([-1e300], [INT_MIN], [])
+@example([float(2**63), INT_MAX], [INT_MAX], [float(2**63)])
+def test_many_numbers_have_the_labels_that_each_has(constants, ints, floats):
+    order = order_of(constants)
+    near = [int(each) for each in constants if INT_MIN <= each <= INT_MAX]
+    for values, kind in (([*ints, *near], np.int64), ([*floats, *map(float, near)], np.float64)):
+        found = order.labels_of_numbers(np.array(values, kind))
+        assert found.tolist() == [order.label_of(value) for value in values]
