@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from harken.matching.predicates.ordering import Order
+from harken.matching.predicates.ordering import ConstantOrder
 from harken.model.numbers import Exact
 from harken.model.values import INT_MAX, INT_MIN, Kind
 
@@ -21,8 +21,8 @@ FLOATS = st.one_of(st.floats(allow_nan=False, allow_infinity=False), INTS.map(fl
 EXACTS = st.sampled_from([Exact("0.1000000000000000000001"), Exact("9007199254740993.5"), Exact("1e400")])
 
 
-def order_of(constants: list[int | float | Exact]) -> Order:
-    order = Order(Kind.NUMBER)
+def order_of(constants: list[int | float | Exact]) -> ConstantOrder:
+    order = ConstantOrder(Kind.NUMBER)
     for constant in constants:
         order.hold(constant)
     order.settle()

@@ -11,7 +11,7 @@ import pytest
 from harken.errors import ConcurrentChangeError
 from harken.spark.storage.local import LocalFolder
 from harken.spark.streaming import ledger as room
-from harken.spark.streaming.ledger import Entry, Ledger
+from harken.spark.streaming.ledger import Ledger, LedgerEntry
 from harken.spark.subscriptions.versions import VersionLog
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -43,9 +43,9 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def test_a_new_batch_depends_on_how_things_are(ledger: Ledger, watch: Watch) -> None:
-    assert ledger.decide(0, 7) == Entry(0, version=7, before=7, at=NOON, clock=NOON)
+    assert ledger.decide(0, 7) == LedgerEntry(0, version=7, before=7, at=NOON, clock=NOON)
     watch.time = NOON + timedelta(seconds=1)
-    assert ledger.decide(1, 9) == Entry(1, version=9, before=7, at=watch.time, clock=watch.time)
+    assert ledger.decide(1, 9) == LedgerEntry(1, version=9, before=7, at=watch.time, clock=watch.time)
 
 
 def test_what_is_decided_stays(ledger: Ledger, watch: Watch) -> None:
@@ -115,7 +115,7 @@ def test_of_two_who_decide_at_once_one_is_told_what_the_other_decided(
 def test_many_who_decide_at_once_agree(tmp_path: Path) -> None:
     deciders, batches = 8, 25
     start = threading.Barrier(deciders)
-    found: dict[int, list[Entry]] = {}
+    found: dict[int, list[LedgerEntry]] = {}
 
     def decide(version: int) -> None:
         mine = Ledger(tmp_path / "ledger")

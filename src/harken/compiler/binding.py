@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.compiler.columns import offsets_of
-from harken.compiler.plans import Bound, Plan
+from harken.compiler.plans import Bound, ShapePlan
 from harken.compiler.scanning import INT, STRING, Scan
 from harken.jit import kernel
 from harken.model.values import Type
@@ -62,7 +62,7 @@ class Columns(NamedTuple):
     text: npt.NDArray[np.int64]
 
 
-def plan_table(plans: Sequence[Plan], names: dict[str, int]) -> PlanTable:
+def plan_table(plans: Sequence[ShapePlan], names: dict[str, int]) -> PlanTable:
     """Plans as flat arrays; `names` gives attributes their codes and grows as needed."""
     bounds = [[bound for clause in plan.clauses for bound in clause] for plan in plans]
     flat = [bound for each in bounds for bound in each]
@@ -81,7 +81,7 @@ def plan_table(plans: Sequence[Plan], names: dict[str, int]) -> PlanTable:
     )
 
 
-def _guards(plan: Plan) -> list[tuple[int, int, int, int, int]]:
+def _guards(plan: ShapePlan) -> list[tuple[int, int, int, int, int]]:
     codes = [_type_code(kind) for kind in plan.slot_types]
     guards = [(_ASCENDING, low, codes[low], high, codes[high]) for low, high in plan.ascending]
     for slots in plan.distinct:

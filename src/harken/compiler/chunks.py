@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from harken.compiler.binding import Columns, Decoded, PlanTable, decode, fitting, plan_table, write
 from harken.compiler.columns import ClauseColumns, offsets_of, run_positions
-from harken.compiler.plans import Plan, PlanCache, plan_for
+from harken.compiler.plans import PlanCache, ShapePlan, plan_for
 from harken.compiler.scanning import FLOAT, Scan, same_shape, scan
 from harken.errors import ExpressionError
 from harken.language.literals import read_literal
@@ -151,10 +151,10 @@ def _planned(
     cache: PlanCache,
     schema: Schema | None,
     limits: Limits,
-) -> tuple[list[Plan], npt.NDArray[np.int32]]:
+) -> tuple[list[ShapePlan], npt.NDArray[np.int32]]:
     """The plans in use, and for each text the number of its plan or -1."""
     _, leaders, group, sizes = np.unique(scanned.shape, return_index=True, return_inverse=True, return_counts=True)
-    plans: list[Plan] = []
+    plans: list[ShapePlan] = []
     number = np.full(len(leaders), -1, np.int32)
     for at, (leader, size) in enumerate(zip(leaders.tolist(), sizes.tolist(), strict=True)):
         if not scanned.cut[leader]:
@@ -209,7 +209,7 @@ def _may_be_exact(reals: npt.NDArray[np.float64], lengths: npt.NDArray[np.int64]
 
 
 def _decode_moments(
-    raw: bytes, scanned: Scan, decoded: Decoded, plans: list[Plan], plan_of: npt.NDArray[np.int32]
+    raw: bytes, scanned: Scan, decoded: Decoded, plans: list[ShapePlan], plan_of: npt.NDArray[np.int32]
 ) -> None:
     """Dates and timestamps look like strings; only their plan knows better."""
     for number, plan in enumerate(plans):

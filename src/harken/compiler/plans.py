@@ -47,7 +47,7 @@ class Bound:
 
 
 @dataclass(slots=True)
-class Plan:
+class ShapePlan:
     """How the literals of one shape become clauses, and what must hold between them."""
 
     clauses: list[list[Bound]] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Plan:
         return [_slot_type(value) for value in self.sample]
 
 
-PlanCache: TypeAlias = dict[int, tuple[bytes, Plan | None]]
+PlanCache: TypeAlias = dict[int, tuple[bytes, ShapePlan | None]]
 """Plans by the hash of their shape, each with the shape itself: hashes can collide."""
 
 
@@ -72,11 +72,11 @@ class _NoPlanError(Exception):
     """The normal form of this shape depends on its literals."""
 
 
-def plan_for(text: str, literals: list[str], schema: Schema | None, limits: Limits) -> Plan | None:
+def plan_for(text: str, literals: list[str], schema: Schema | None, limits: Limits) -> ShapePlan | None:
     """The plan of the shape that this text has; None where there is none, or the text is not valid."""
     try:
         expression = push_negation(parse(text, schema=schema, limits=limits))
-        plan = Plan()
+        plan = ShapePlan()
         for clause in _disjuncts(expression):
             plan.clauses.append(_clause(clause, plan))
         _refuse_overlaps(plan, limits)
@@ -91,14 +91,14 @@ def _disjuncts(expression: Expression) -> tuple[Expression, ...]:
     return expression.terms if isinstance(expression, Or) else (expression,)
 
 
-def _clause(expression: Expression, plan: Plan) -> list[Bound]:
+def _clause(expression: Expression, plan: ShapePlan) -> list[Bound]:
     terms = expression.terms if isinstance(expression, And) else (expression,)
     bounds = [bound for term in terms for bound in _bounds(term, plan)]
     _guard_pairs(terms, bounds, plan)
     return bounds
 
 
-def _bounds(term: Expression, plan: Plan) -> Iterator[Bound]:
+def _bounds(term: Expression, plan: ShapePlan) -> Iterator[Bound]:
     match term:
         case Comparison(attribute=attribute, operator=operator, value=value):
             yield _bound(attribute, operator.value, value, plan)
@@ -118,7 +118,7 @@ def _bounds(term: Expression, plan: Plan) -> Iterator[Bound]:
             raise _NoPlanError
 
 
-def _members(attribute: str, operator: str, values: tuple[Value, ...], plan: Plan) -> Iterator[Bound]:
+def _members(attribute: str, operator: str, values: tuple[Value, ...], plan: ShapePlan) -> Iterator[Bound]:
     if len({kind_of(value) for value in values}) > 1:
         raise _NoPlanError
     bounds = [_bound(attribute, operator, value, plan) for value in values]
@@ -126,7 +126,7 @@ def _members(attribute: str, operator: str, values: tuple[Value, ...], plan: Pla
     yield from bounds
 
 
-def _bound(attribute: str, operator: str, value: Value, plan: Plan) -> Bound:
+def _bound(attribute: str, operator: str, value: Value, plan: ShapePlan) -> Bound:
     kind = kind_of(value)
     if kind in SPATIAL_KINDS:
         raise _NoPlanError
@@ -145,7 +145,7 @@ def _slot_type(value: Value) -> Type:
     return Type.FLOAT if its_type is Type.DECIMAL else its_type
 
 
-def _ascend(lower: Bound, upper: Bound, plan: Plan) -> None:
+def _ascend(lower: Bound, upper: Bound, plan: ShapePlan) -> None:
     if lower.slot is None or upper.slot is None or lower.type is None or upper.type is None:
         raise _NoPlanError
     if lower.type.kind is not upper.type.kind:
@@ -153,7 +153,7 @@ def _ascend(lower: Bound, upper: Bound, plan: Plan) -> None:
     plan.ascending.append((lower.slot, upper.slot))
 
 
-def _guard_pairs(terms: tuple[Expression, ...], bounds: list[Bound], plan: Plan) -> None:
+def _guard_pairs(terms: tuple[Expression, ...], bounds: list[Bound], plan: ShapePlan) -> None:
     """An attribute may occur once in a clause, or twice as `x > a AND x < b`."""
     for attribute, count in Counter(_attribute(term) for term in terms).items():
         if count == 1:
@@ -171,7 +171,7 @@ def _attribute(term: Expression) -> str:
     return leaf.attribute
 
 
-def _refuse_overlaps(plan: Plan, limits: Limits) -> None:
+def _refuse_overlaps(plan: ShapePlan, limits: Limits) -> None:
     """With one clause's attributes all in another's, which of the two is redundant may depend on literals."""
     if len(plan.clauses) > limits.max_clauses:
         raise _NoPlanError

@@ -22,7 +22,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class ClauseColumns:
+class NestedClauses:
     """The clauses of a batch, flat."""
 
     clause_counts: npt.NDArray[np.int64]
@@ -32,7 +32,7 @@ class ClauseColumns:
     predicates: pa.StructArray
 
     @classmethod
-    def of(cls, clauses: pa.ListArray) -> ClauseColumns:
+    def of(cls, clauses: pa.ListArray) -> NestedClauses:
         """Of the column `clauses`."""
         inner = clauses.flatten()
         return cls(_lengths(clauses), _lengths(inner), inner.flatten())

@@ -14,7 +14,7 @@ from harken.model.limits import Limits
 from harken.model.numbers import read_decimal
 from harken.model.subscriptions import checked_id
 from harken.model.text import TextOperator, check_pattern
-from harken.normal.columns import ClauseColumns, Mask, codes, codes_of_dictionary, filled, is_any_of, nulls, places
+from harken.normal.columns import Mask, NestedClauses, codes, codes_of_dictionary, filled, is_any_of, nulls, places
 from harken.normal.compiled import OPERATOR_CODE, TYPE_CODE
 from harken.normal.operators import CALENDAR, OPERATORS
 from harken.normal.rules.patterns import ESCAPE
@@ -54,7 +54,7 @@ def _batch_faults(batch: pa.RecordBatch, limits: Limits) -> dict[int, HarkenErro
     for row in np.flatnonzero(counts > limits.max_clauses).tolist():
         said = f"{counts[row]:,} clauses, but max_clauses allows {limits.max_clauses:,}"
         faults.setdefault(row, SubscriptionError(said))
-    columns = ClauseColumns.of(clauses)
+    columns = NestedClauses.of(clauses)
     predicates = columns.predicates
     suspects = _suspects(predicates)
     if suspects.any():

@@ -16,14 +16,14 @@ from pathlib import Path
 import pytest
 
 from harken.errors import StorageError
-from harken.spark.storage import Entry, Folder, folder_at
+from harken.spark.storage import FileEntry, Folder, folder_at
 from tests.spark.servers.hdfs import HdfsCluster
 from tests.spark.servers.s3 import S3Server, s3_server
 
 NAMES = ("plain", "with space", "100%", "a%20b", "ümläut-Ω", "#?&+", "a[b]{c}*", "~")
 
 
-def names(entries: list[Entry]) -> list[str]:
+def names(entries: list[FileEntry]) -> list[str]:
     return [each.name for each in entries]
 
 

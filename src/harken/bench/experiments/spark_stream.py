@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from harken.bench.measuring import Bench, Curve, Figure, Plot, Result
 from harken.bench.on_spark import Ground, ground
 from harken.spark import Subscriptions, match_stream
-from harken.spark.streaming.ledger import Entry, Ledger
+from harken.spark.streaming.ledger import Ledger, LedgerEntry
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -124,7 +124,7 @@ def _change(here: Ground, subscriptions: Subscriptions, changes: int) -> tuple[i
     return version, datetime.now(UTC)
 
 
-def _met(entries: list[Entry], version: int, committed: datetime) -> tuple[int, int]:
+def _met(entries: list[LedgerEntry], version: int, committed: datetime) -> tuple[int, int]:
     """The first batch that matched with the changes, and how many begun after them did not."""
     late = sum(entry.at > committed and entry.version < version for entry in entries)
     return next((entry.batch for entry in entries if entry.version >= version), len(entries)), late

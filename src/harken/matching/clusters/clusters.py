@@ -37,7 +37,7 @@ from harken.matching.kernels.layout import (
     Blocks,
     Chances,
     Clauses,
-    Predicates,
+    PredicateArrays,
     Tables,
 )
 from harken.matching.saving import State
@@ -131,7 +131,7 @@ class ClusterStore:
         }
         return State({"schemas": self.schemas}, arrays)
 
-    def restore(self, state: State, predicates: Predicates, slots: Slots) -> Found:
+    def restore(self, state: State, predicates: PredicateArrays, slots: Slots) -> Found:
         """Hold what another store held, of these predicates and slots; what that is. Only an empty one can."""
         self.words, self.directory = state.array("words", np.uint32), state.array("directory", np.uint32)
         self._end = len(self.directory)
@@ -202,7 +202,7 @@ class ClusterStore:
         lines = int(self.free[0]) + (predicates + clauses) // LINE
         capacity.check("cache lines of clusters", lines, capacity.LINES)
 
-    def place(self, predicates: Predicates, chances: Chances, clauses: Clauses) -> None:
+    def place(self, predicates: PredicateArrays, chances: Chances, clauses: Clauses) -> None:
         """Put clauses under their best access paths. Linear in their number."""
         residual = np.zeros(int(np.diff(clauses.first).max(initial=0)) + 1, np.int64)
         done = 0
@@ -213,7 +213,9 @@ class ClusterStore:
                 return
             self.grow()
 
-    def take_out(self, predicates: Predicates, slots: npt.NDArray[np.int64], widest: int) -> npt.NDArray[np.int64]:
+    def take_out(
+        self, predicates: PredicateArrays, slots: npt.NDArray[np.int64], widest: int
+    ) -> npt.NDArray[np.int64]:
         """Remove subscriptions whose clauses have at most so many predicates; the words of all their clauses."""
         words = np.zeros(8 * len(slots) + widest, np.int64)
         done, count = 0, 0
@@ -223,7 +225,7 @@ class ClusterStore:
                 return words[:count]
             words = np.concatenate([words, np.zeros(len(words), np.int64)])
 
-    def read(self, predicates: Predicates, slots: npt.NDArray[np.int64], widest: int) -> Clauses:
+    def read(self, predicates: PredicateArrays, slots: npt.NDArray[np.int64], widest: int) -> Clauses:
         """All clauses of these slots, also where a change of others has failed. Linear in the size of clusters."""
         wanted = np.zeros(int(slots.max(initial=-1)) + 1, np.bool_)
         wanted[slots] = True

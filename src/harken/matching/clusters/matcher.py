@@ -16,7 +16,7 @@ from harken.matching.clusters.single import SingleMatching
 from harken.matching.contract import AccessPath, Slots, Stats
 from harken.matching.encoding.locality import leading_dimensions
 from harken.matching.encoding.matcher import EncodedMatcher
-from harken.matching.encoding.statistics import SAMPLE, UNSEEN, EventStatistics
+from harken.matching.encoding.statistics import SAMPLE, UNSEEN, ObservedEvents
 from harken.matching.encoding.workspace import Workspace
 from harken.matching.events.batch import EventBatch
 from harken.matching.kernels.layout import (
@@ -34,7 +34,7 @@ from harken.matching.kernels.layout import (
     Chances,
     Clauses,
     Events,
-    Predicates,
+    PredicateArrays,
     Tables,
 )
 from harken.matching.saving import State, counted, require
@@ -51,10 +51,10 @@ MANY = 1_000
 """Clauses that come together from which on it pays to estimate all chances anew."""
 
 
-class Index(NamedTuple):
+class ClusterIndex(NamedTuple):
     """All that matching reads: views that are valid until the next change."""
 
-    predicates: Predicates
+    predicates: PredicateArrays
     tables: Tables
     blocks: Blocks
 
@@ -62,13 +62,13 @@ class Index(NamedTuple):
 class ClusterMatcher(EncodedMatcher):
     """Clauses in clusters under access paths. Statistics are gathered from the events that come."""
 
-    _index: Index
+    _index: ClusterIndex
 
     def __init__(self, *, prefetch: bool = True) -> None:
         super().__init__()
         self._prefetch = prefetch
         self._store = ClusterStore()
-        self._statistics = EventStatistics()
+        self._statistics = ObservedEvents()
         self._chances: Chances | None = None
         self._benefits: dict[tuple[int, ...], float] = {}
         """The checks per event that key tables were seen to save when last looked at."""
@@ -193,7 +193,7 @@ class ClusterMatcher(EncodedMatcher):
 
     def _changed(self) -> None:
         self._encoder.refresh()
-        self._index = Index(self._predicates.arrays(), self._store.tables(), self._store.blocks())
+        self._index = ClusterIndex(self._predicates.arrays(), self._store.tables(), self._store.blocks())
         self._sample.clear()
 
     def _leading(self) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from harken.matching.encoding.columns import MOST_ROOM, Full
 from harken.matching.encoding.encoder import Encoder
 from harken.matching.encoding.reading import RowReader
 from harken.matching.encoding.workspace import first_results, more_results
-from harken.matching.kernels.layout import MISSING, Blocks, Events, Predicates, Scratch, Tables
+from harken.matching.kernels.layout import MISSING, Blocks, Events, PredicateArrays, Scratch, Tables
 from harken.model.events import FlatEvent
 
 FIRST_ALSO = 64
@@ -26,7 +26,7 @@ class SingleMatching:
     """
 
     def __init__(
-        self, predicates: Predicates, tables: Tables, blocks: Blocks, encoder: Encoder, scratch: Scratch
+        self, predicates: PredicateArrays, tables: Tables, blocks: Blocks, encoder: Encoder, scratch: Scratch
     ) -> None:
         self._encoder = encoder
         events = self._read_with(encoder.reader())

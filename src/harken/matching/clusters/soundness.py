@@ -23,7 +23,7 @@ from harken.matching.kernels.layout import (
     RANGE_TABLE,
     SPARE,
     Blocks,
-    Predicates,
+    PredicateArrays,
     Tables,
 )
 from harken.matching.predicates.soundness import Integers, in_use, lie_apart
@@ -31,7 +31,7 @@ from harken.matching.saving import require
 
 
 def check_tables(
-    predicates: Predicates,
+    predicates: PredicateArrays,
     tables: Tables,
     size: Integers,
     directory: npt.NDArray[np.uint32],
@@ -78,7 +78,7 @@ def _check_keys(tables: Tables, table: int, size: int) -> None:
 
 
 def check_clusters(
-    predicates: Predicates,
+    predicates: PredicateArrays,
     tables: Tables,
     size: npt.NDArray[np.int64],
     blocks: Blocks,

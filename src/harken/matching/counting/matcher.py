@@ -36,7 +36,7 @@ from harken.matching.encoding.matcher import EncodedMatcher
 from harken.matching.encoding.workspace import Workspace
 from harken.matching.events.batch import EventBatch
 from harken.matching.growing import GrowingArray
-from harken.matching.kernels.layout import UNKNOWN, Clauses, Events, Predicates
+from harken.matching.kernels.layout import UNKNOWN, Clauses, Events, PredicateArrays
 from harken.matching.predicates.soundness import in_use
 from harken.matching.saving import Arrays, State, counted, require
 from harken.model import capacity
@@ -52,10 +52,10 @@ WASTE = 2
 """What takes so many times the room it needs is laid anew."""
 
 
-class Index(NamedTuple):
+class CountingIndex(NamedTuple):
     """All that matching reads: views that are valid until the next change."""
 
-    predicates: Predicates
+    predicates: PredicateArrays
     unlisted: npt.NDArray[np.int64]
     lists: Lists
     contents: Contents
@@ -68,7 +68,7 @@ class CountingMatcher(EncodedMatcher):
     predicates.
     """
 
-    _index: Index
+    _index: CountingIndex
 
     def __init__(self) -> None:
         super().__init__()
@@ -163,7 +163,7 @@ class CountingMatcher(EncodedMatcher):
         # After a change that has failed they may differ in length: nobody matches then, but that is to be settled.
         size = min(len(predicates.initial), len(predicates.operator))
         unlisted = np.flatnonzero((predicates.initial[:size] == UNKNOWN) & (predicates.operator[:size] >= 0))
-        self._index = Index(predicates, unlisted, self._lists.arrays(), self._contents.arrays())
+        self._index = CountingIndex(predicates, unlisted, self._lists.arrays(), self._contents.arrays())
 
     def _fitted(self, old: Workspace | None) -> Workspace:
         index = self._index

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from harken.matching.encoding.columns import MOST_ROOM, EventColumns, Full
-from harken.matching.encoding.locality import Order, order_of
+from harken.matching.encoding.locality import EventOrder, order_of
 from harken.matching.encoding.reading import RowReader, presence_dimensions
 from harken.matching.events.batch import EventBatch
 from harken.matching.events.columns import Column, Numbers
@@ -49,7 +49,7 @@ class Encoder:
 
     def blocks(
         self, batch: EventBatch, size: int = BLOCK, leading: tuple[int, ...] = ()
-    ) -> Iterator[tuple[int, Events, Order | None]]:
+    ) -> Iterator[tuple[int, Events, EventOrder | None]]:
         """A batch, block by block: the row it begins at, its events, and the order they were brought into, if any.
 
         With `leading` dimensions, events that are alike there come one after the other.
@@ -148,7 +148,7 @@ class Encoder:
             for dimension in presence_dimensions(self._predicates, name, below_only=True):
                 block.code_of(dimension)[column.foreign] = UNLISTED
 
-    def _in_order(self, events: Events, leading: tuple[int, ...]) -> tuple[Events, Order | None]:
+    def _in_order(self, events: Events, leading: tuple[int, ...]) -> tuple[Events, EventOrder | None]:
         """Events that were encoded column by column as kernels read them: row by row, in the order of memory."""
         order = order_of(events, leading)
         if order is None:

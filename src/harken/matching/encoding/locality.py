@@ -14,7 +14,7 @@ import numpy.typing as npt
 from harken.matching.contract import Pairs
 from harken.matching.kernels.layout import Events, Tables
 
-Order: TypeAlias = npt.NDArray[np.int64]
+EventOrder: TypeAlias = npt.NDArray[np.int64]
 """For each event in its new place, which it was."""
 
 LEADING = 2
@@ -37,7 +37,7 @@ def leading_dimensions(tables: Tables, nbytes: int) -> tuple[int, ...]:
     return tuple(dimension for dimension in ranked if clauses[dimension])
 
 
-def order_of(events: Events, leading: tuple[int, ...]) -> Order | None:
+def order_of(events: Events, leading: tuple[int, ...]) -> EventOrder | None:
     """The events in the order of the clusters they look at; None if they had better stay as they are."""
     if not leading or len(events.code) < SORTED_BLOCK // 8 or len(events.also):
         return None
@@ -47,7 +47,7 @@ def order_of(events: Events, leading: tuple[int, ...]) -> Order | None:
     return np.argsort(key)
 
 
-def in_event_order(order: Order | None, pairs: Pairs) -> Pairs:
+def in_event_order(order: EventOrder | None, pairs: Pairs) -> Pairs:
     """Matches of events in that order, if any, as matches of the events as they came."""
     if order is None:
         return pairs

@@ -34,7 +34,7 @@ _UNTOLD, UNSEEN = 0.1, 0.5
 """What is thought of a predicate nothing is known of, and of the presence of an attribute not yet looked for."""
 
 
-class EventStatistics:
+class ObservedEvents:
     """Decayed counts per dimension and constant. Changes must not run beside anything else."""
 
     def __init__(self) -> None:

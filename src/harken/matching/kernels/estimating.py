@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.jit import tight
-from harken.matching.kernels.layout import Predicates
+from harken.matching.kernels.layout import PredicateArrays
 
 
 @tight
 def add_constants(
-    predicates: Predicates, likely: npt.NDArray[np.float32], selectivity: npt.NDArray[np.float32]
+    predicates: PredicateArrays, likely: npt.NDArray[np.float32], selectivity: npt.NDArray[np.float32]
 ) -> None:
     """Set the chance of each equality to that of its constant, and of each set to the sum over its members.
 

@@ -57,7 +57,7 @@ ABOVE_CELLS, BETWEEN_CELLS, CELLS = BANDS, 2 * BANDS, 4 * BANDS
 """Cells of one dimension: BANDS for upper bounds, BANDS for lower bounds, then the pyramid, level by level."""
 
 
-class Predicates(NamedTuple):
+class PredicateArrays(NamedTuple):
     """What finding out the truth of predicates needs. Dimensions index *_first."""
 
     equal_first: npt.NDArray[np.int64]

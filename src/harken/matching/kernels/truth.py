@@ -21,13 +21,13 @@ from harken.matching.kernels.layout import (
     UNKNOWN,
     UNLISTED,
     Events,
-    Predicates,
+    PredicateArrays,
     Scratch,
 )
 
 
 @part
-def holds(predicates: Predicates, events: Events, event: int, predicate: int) -> bool:
+def holds(predicates: PredicateArrays, events: Events, event: int, predicate: int) -> bool:
     """Evaluate one predicate."""
     operator, column = predicates.operator[predicate], events.column[predicates.dimension[predicate]]
     code = events.code[event, column]
@@ -42,7 +42,7 @@ def holds(predicates: Predicates, events: Events, event: int, predicate: int) ->
 
 
 @part
-def satisfied(predicates: Predicates, events: Events, event: int, touched: npt.NDArray[np.int32]) -> int:
+def satisfied(predicates: PredicateArrays, events: Events, event: int, touched: npt.NDArray[np.int32]) -> int:
     """List every predicate that the event's values lead to and that it satisfies; how many there are."""
     code, equal, member_head = events.code[event], predicates.equal, predicates.member_head
     count = 0
@@ -67,7 +67,7 @@ def satisfied(predicates: Predicates, events: Events, event: int, touched: npt.N
 
 
 @part
-def mark(predicates: Predicates, events: Events, event: int, scratch: Scratch) -> None:
+def mark(predicates: PredicateArrays, events: Events, event: int, scratch: Scratch) -> None:
     """Write down the truth of the predicates that the event's values lead to."""
     count = satisfied(predicates, events, event, scratch.touched)
     for at in range(count):
@@ -76,7 +76,7 @@ def mark(predicates: Predicates, events: Events, event: int, scratch: Scratch) -
 
 
 @part
-def is_true(predicates: Predicates, events: Events, event: int, scratch: Scratch, predicate: int) -> bool:
+def is_true(predicates: PredicateArrays, events: Events, event: int, scratch: Scratch, predicate: int) -> bool:
     """The truth of a predicate for the event whose predicates are marked; evaluated if nobody has yet."""
     known = scratch.truth[predicate]
     if known == UNKNOWN:
@@ -88,7 +88,7 @@ def is_true(predicates: Predicates, events: Events, event: int, scratch: Scratch
 
 
 @part
-def unmark(predicates: Predicates, scratch: Scratch) -> None:
+def unmark(predicates: PredicateArrays, scratch: Scratch) -> None:
     """Leave the truth vector as it was before the event."""
     for at in range(scratch.counts[TOUCHED]):
         predicate = scratch.touched[at]

@@ -12,7 +12,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 
-from harken.matching.predicates.ordering import Held, Order
+from harken.matching.predicates.ordering import ConstantOrder, Held
 from harken.matching.predicates.rows import OPERAND_TYPES, listed, operand_columns, operands_of
 from harken.matching.saving import State, counted, require
 from harken.model.numbers import equal_constant
@@ -29,7 +29,7 @@ class Dimension:
         self.kind = kind
         self.codes: dict[Value, int] = {}
         self.constants: list[Value | None] = [None]
-        self.order = Order(kind)
+        self.order = ConstantOrder(kind)
         self.version = 0
         """Changes whenever a code comes to mean something else."""
         self.predicates = 0

@@ -38,7 +38,7 @@ Held: TypeAlias = tuple[Value, int, int]
 _comparable = cmp_to_key(compare)
 
 
-class Order:
+class ConstantOrder:
     """The constants of one kind in order. Changes must not run beside anything else."""
 
     def __init__(self, kind: Kind | None) -> None:

@@ -22,7 +22,7 @@ from harken.matching.kernels.layout import (
     MEMBER,
     TESTED,
     UNKNOWN,
-    Predicates,
+    PredicateArrays,
 )
 from harken.matching.predicates.bands import Bands
 from harken.matching.predicates.dimensions import Dimension
@@ -61,7 +61,7 @@ class Sense(NamedTuple):
 
 def check_predicates(
     senses: Mapping[int, Sense],
-    arrays: Predicates,
+    arrays: PredicateArrays,
     equal_room: Sequence[int],
     dimensions: Sequence[Dimension],
     bands: Bands,
@@ -90,7 +90,7 @@ def check_predicates(
     _check_uses(senses.values(), dimensions, bands)
 
 
-def _check_places(arrays: Predicates, room: Integers, dimensions: Sequence[Dimension]) -> None:
+def _check_places(arrays: PredicateArrays, room: Integers, dimensions: Sequence[Dimension]) -> None:
     require(len(arrays.equal_first) == len(room) == len(dimensions), "dimensions are not as many as they are")
     require(len(arrays.equal) == len(arrays.member_head), "there are not as many lists of sets as constants")
     require(lie_apart(arrays.equal_first, room, len(arrays.equal)), "constants of two dimensions have one place")
@@ -98,13 +98,13 @@ def _check_places(arrays: Predicates, room: Integers, dimensions: Sequence[Dimen
     require((codes <= np.maximum(room, 1)).all(), "there are constants without a place")
 
 
-def _check_equalities(arrays: Predicates, numbers: Integers) -> None:
+def _check_equalities(arrays: PredicateArrays, numbers: Integers) -> None:
     expected = np.full(len(arrays.equal), -1, np.int32)
     expected[arrays.equal_first[arrays.dimension[numbers]] + arrays.low[numbers]] = numbers
     require(np.array_equal(expected, arrays.equal), "equalities are not found where their constants are")
 
 
-def _check_members(arrays: Predicates, sets: Mapping[int, Sense]) -> None:
+def _check_members(arrays: PredicateArrays, sets: Mapping[int, Sense]) -> None:
     """Whether the lists of sets are such, and each constant's list has the sets that hold it, once."""
     expected: set[tuple[int, int]] = set()
     for number, sense in sets.items():
@@ -123,7 +123,7 @@ def _check_members(arrays: Predicates, sets: Mapping[int, Sense]) -> None:
     require(found == expected, "constants are in other sets than those say")
 
 
-def _check_cells(arrays: Predicates, bands: Bands, bounded: Integers, others: Integers) -> None:
+def _check_cells(arrays: PredicateArrays, bands: Bands, bounded: Integers, others: Integers) -> None:
     require((arrays.cell[others] == -1).all(), "a predicate without bounds stands in a cell")
     for dimension in np.unique(arrays.dimension[bounded]).tolist():
         numbers = bounded[arrays.dimension[bounded] == dimension]

@@ -27,7 +27,7 @@ from harken.matching.kernels.layout import (
     MEMBER,
     TESTED,
     UNKNOWN,
-    Predicates,
+    PredicateArrays,
 )
 from harken.matching.predicates.bands import Bands
 from harken.matching.predicates.dimensions import Dimension, dimensions_of, state_of
@@ -168,9 +168,9 @@ class PredicateTable:
         """The predicates of a dimension that need a value rather than its code, and how to ask them."""
         return self._tests.get(dimension, {})
 
-    def arrays(self) -> Predicates:
+    def arrays(self) -> PredicateArrays:
         """What kernels need to know: views that are valid until the next change."""
-        return Predicates(
+        return PredicateArrays(
             self._equal_first.values,
             self._equal.values,
             self._members.head.values,

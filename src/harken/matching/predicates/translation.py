@@ -14,7 +14,7 @@ from harken.matching.contract import Slots
 from harken.matching.kernels.layout import Clauses
 from harken.matching.predicates.rows import Row
 from harken.matching.predicates.table import PredicateTable
-from harken.normal.columns import ClauseColumns, codes, filled, places
+from harken.normal.columns import NestedClauses, codes, filled, places
 from harken.normal.compiled import NO_TYPE, OPERATOR_CODE, TYPE_CODE, TYPES
 from harken.normal.operators import OPERATORS, Operand, constant_of, operand_of
 
@@ -89,7 +89,7 @@ def _run_key(at: int, row: Row) -> tuple[str, object]:
 
 def translate_many(batch: pa.RecordBatch, predicates: PredicateTable, slots: Slots) -> Clauses:
     """As `translate`, column by column: each distinct predicate is looked up once."""
-    nested = ClauseColumns.of(batch.column("clauses"))
+    nested = NestedClauses.of(batch.column("clauses"))
     owner, clause_of = nested.subscription_of, nested.clause_of
     columns = _Columns(nested.predicates)
     run_first = _run_starts(columns, clause_of)

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from harken.model.expressions import FALSE, Expression, Membership
 from harken.model.values import Value
-from harken.normal.columns import ClauseColumns, is_any_of
+from harken.normal.columns import NestedClauses, is_any_of
 
 LEAST_SHARE = 0.5
 """Subscriptions that must ask for one attribute by equality for it to divide them."""
@@ -173,8 +173,8 @@ class _Keys:
         return np.where(self.covered & (low == high), high, -1)
 
 
-def _columns(batch: pa.RecordBatch) -> ClauseColumns:
-    return ClauseColumns.of(batch.column(batch.schema.get_field_index("clauses")))
+def _columns(batch: pa.RecordBatch) -> NestedClauses:
+    return NestedClauses.of(batch.column(batch.schema.get_field_index("clauses")))
 
 
 def _keys(batch: pa.RecordBatch, attribute: str) -> _Keys:

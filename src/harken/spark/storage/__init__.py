@@ -7,6 +7,6 @@ all that is asked of a store besides. Nothing here knows Spark or what the files
 
 from harken.spark.storage.addresses import folder_at
 from harken.spark.storage.cache import Cache, machine_cache
-from harken.spark.storage.folders import Entry, Folder
+from harken.spark.storage.folders import FileEntry, Folder
 
-__all__ = ["Cache", "Entry", "Folder", "folder_at", "machine_cache"]
+__all__ = ["Cache", "FileEntry", "Folder", "folder_at", "machine_cache"]

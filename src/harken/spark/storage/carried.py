@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NoReturn, Protocol
 
 from harken.errors import StorageError
-from harken.spark.storage.folders import Entry, Folder
+from harken.spark.storage.folders import FileEntry, Folder
 
 
 class Luggage(Protocol):
@@ -42,14 +42,14 @@ class CarriedFolder(Folder):
         within, _, name = self._within.rstrip("/").rpartition("/")
         return CarriedFolder(self._luggage, self._name, f"{within}/" if within else ""), name
 
-    def entries(self, after: str = "") -> list[Entry]:
+    def entries(self, after: str = "") -> list[FileEntry]:
         """Linear in all there is."""
         here = {name.partition("/")[0]: "/" in name for name in self._files()}
-        return [Entry(name, 0, None, folder) for name, folder in sorted(here.items()) if name > after]
+        return [FileEntry(name, 0, None, folder) for name, folder in sorted(here.items()) if name > after]
 
-    def files(self) -> list[Entry]:
+    def files(self) -> list[FileEntry]:
         """Linear in all there is."""
-        return sorted(Entry(name, len(content), None) for name, content in self._files().items())
+        return sorted(FileEntry(name, len(content), None) for name, content in self._files().items())
 
     def read(self, name: str) -> bytes:
         """What was sent."""

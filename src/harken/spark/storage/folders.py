@@ -16,7 +16,7 @@ AT_ONCE = 16
 """Files of a folder that are copied at once: most are small, and a store takes its time to answer for each."""
 
 
-class Entry(NamedTuple):
+class FileEntry(NamedTuple):
     """A file, or a folder."""
 
     name: str
@@ -67,11 +67,11 @@ class Folder(ABC):
         raise StorageError(f"{self.address} cannot rename")
 
     @abstractmethod
-    def entries(self, after: str = "") -> list[Entry]:
+    def entries(self, after: str = "") -> list[FileEntry]:
         """What is in it, by name, from beyond a name on; nothing if it is not there."""
 
     @abstractmethod
-    def files(self) -> list[Entry]:
+    def files(self) -> list[FileEntry]:
         """All files in it and below it, by their names from here."""
 
     @abstractmethod

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harken.errors import MissingExtraError, StorageError
-from harken.spark.storage.folders import Entry, Folder
+from harken.spark.storage.folders import FileEntry, Folder
 
 if TYPE_CHECKING:
     from hdfs_native import Client
@@ -68,12 +68,12 @@ class HdfsFolder(Folder):
             self._client.mkdirs(posixpath.dirname(self._at(target)), create_parent=True)
             self._client.rename(self._at(name), self._at(target), overwrite=False)
 
-    def entries(self, after: str = "") -> list[Entry]:
+    def entries(self, after: str = "") -> list[FileEntry]:
         """Linear in what is there."""
         found = [_entry(each, self._folder) for each in self._listed(recursive=False)]
         return sorted(each for each in found if each.name > after)
 
-    def files(self) -> list[Entry]:
+    def files(self) -> list[FileEntry]:
         """Linear in what is there."""
         return sorted(_entry(each, self._folder) for each in self._listed(recursive=True) if not each.isdir)
 
@@ -200,10 +200,10 @@ def _said(error: Exception) -> str:
     return re.split(r"\n|\\n", str(error))[0]
 
 
-def _entry(found: Any, folder: str) -> Entry:  # a FileStatus
+def _entry(found: Any, folder: str) -> FileEntry:  # a FileStatus
     name = found.path.removeprefix(folder).strip("/")
     modified = datetime.fromtimestamp(found.modification_time / 1_000, UTC)
-    return Entry(name, found.length, modified, found.isdir)
+    return FileEntry(name, found.length, modified, found.isdir)
 
 
 @lru_cache(maxsize=8)

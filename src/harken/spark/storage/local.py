@@ -13,7 +13,7 @@ from pathlib import Path
 
 from harken.durable import sync, write_durably
 from harken.errors import StorageError
-from harken.spark.storage.folders import Entry, Folder
+from harken.spark.storage.folders import FileEntry, Folder
 
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EOPNOTSUPP}
 
@@ -59,7 +59,7 @@ class LocalFolder(Folder):
             raise
         sync((self._path / target).parent)
 
-    def entries(self, after: str = "") -> list[Entry]:
+    def entries(self, after: str = "") -> list[FileEntry]:
         """Linear in what is there."""
         try:
             with os.scandir(self._path) as found:
@@ -67,7 +67,7 @@ class LocalFolder(Folder):
         except (FileNotFoundError, NotADirectoryError):
             return []
 
-    def files(self) -> list[Entry]:
+    def files(self) -> list[FileEntry]:
         """Linear in what is there."""
         found = []
         for above, _, names in os.walk(self._path):
@@ -145,12 +145,12 @@ def _draft(folder: Path, content: bytes) -> Iterator[Path]:
         draft.unlink(missing_ok=True)
 
 
-def _entry(found: os.DirEntry[str]) -> Entry | None:
+def _entry(found: os.DirEntry[str]) -> FileEntry | None:
     try:
         return _described(found.name, found.stat(), is_folder=found.is_dir())
     except FileNotFoundError:
         return None  # removed meanwhile
 
 
-def _described(name: str, facts: os.stat_result, *, is_folder: bool = False) -> Entry:
-    return Entry(name, facts.st_size, datetime.fromtimestamp(facts.st_mtime, UTC), is_folder)
+def _described(name: str, facts: os.stat_result, *, is_folder: bool = False) -> FileEntry:
+    return FileEntry(name, facts.st_size, datetime.fromtimestamp(facts.st_mtime, UTC), is_folder)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harken.errors import MissingExtraError, StorageError
-from harken.spark.storage.folders import Entry, Folder
+from harken.spark.storage.folders import FileEntry, Folder
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -67,7 +67,7 @@ class ObjectFolder(Folder):
         head, _, name = self._prefix.rpartition("/")
         return ObjectFolder(self._root, head, self._options), name
 
-    def entries(self, after: str = "") -> list[Entry]:
+    def entries(self, after: str = "") -> list[FileEntry]:
         """One request for every thousand that are there, or that come after a name."""
         import obstore
 
@@ -76,16 +76,16 @@ class ObjectFolder(Folder):
                 batches = obstore.list(self._store, self._prefix, offset=self._key(after))
                 return self._beyond(after, [each for batch in batches for each in batch])
             listed = obstore.list_with_delimiter(self._store, self._prefix or None)
-            folders = [Entry(self._below(each), 0, None, True) for each in listed["common_prefixes"]]
+            folders = [FileEntry(self._below(each), 0, None, True) for each in listed["common_prefixes"]]
             return sorted([*folders, *(self._entry(each) for each in listed["objects"])])
 
-    def _beyond(self, after: str, found: Iterable[Mapping[str, Any]]) -> list[Entry]:
+    def _beyond(self, after: str, found: Iterable[Mapping[str, Any]]) -> list[FileEntry]:
         entries = [self._entry(each) for each in found]
         folders = {each.name.partition("/")[0] for each in entries if "/" in each.name}
         files = [each for each in entries if "/" not in each.name]
-        return sorted([*files, *(Entry(name, 0, None, True) for name in folders if name > after)])
+        return sorted([*files, *(FileEntry(name, 0, None, True) for name in folders if name > after)])
 
-    def files(self) -> list[Entry]:
+    def files(self) -> list[FileEntry]:
         """One request for every thousand."""
         import obstore
 
@@ -190,8 +190,8 @@ class ObjectFolder(Folder):
     def _below(self, key: str) -> str:
         return key.removeprefix(self._prefix).strip("/")
 
-    def _entry(self, found: Mapping[str, Any]) -> Entry:
-        return Entry(self._below(found["path"]), found["size"], found["last_modified"])
+    def _entry(self, found: Mapping[str, Any]) -> FileEntry:
+        return FileEntry(self._below(found["path"]), found["size"], found["last_modified"])
 
     @contextmanager
     def _told(self, attempted: str) -> Iterator[None]:

@@ -22,7 +22,7 @@ KEPT = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LedgerEntry:
     """What one batch depends on."""
 
     batch: int
@@ -48,20 +48,20 @@ class Ledger:
     def __init__(self, folder: Folder | str | os.PathLike[str]) -> None:
         self._log = VersionLog(folder)
 
-    def entry(self, batch: int) -> Entry | None:
+    def entry(self, batch: int) -> LedgerEntry | None:
         """What was decided for a batch, if anything was."""
         written = None if batch < 0 else self._log.find(batch)
         if written is None:
             return None
         moments = {name: datetime.fromisoformat(written[name]) for name in ("at", "clock")}
-        return Entry(**{**written, **moments})
+        return LedgerEntry(**{**written, **moments})
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[LedgerEntry]:
         """All that are kept, by batch."""
         found = [self.entry(batch) for batch in self._log.numbers()]
         return [entry for entry in found if entry is not None]
 
-    def decide(self, batch: int, version: int, clock: datetime | None = None) -> Entry:
+    def decide(self, batch: int, version: int, clock: datetime | None = None) -> LedgerEntry:
         """What a batch depends on: as decided before or, for a new one, as things are now.
 
         Costs a few small files, however many batches there were.
@@ -74,7 +74,7 @@ class Ledger:
         # Clocks of machines differ, and may be set back; time in a stream does not go back.
         at = now if previous is None else max(now, previous.at)
         time = at if clock is None else clock if previous is None else max(clock, previous.clock)
-        entry = Entry(batch, version, version if previous is None else previous.version, at, time)
+        entry = LedgerEntry(batch, version, version if previous is None else previous.version, at, time)
         # Before the new one: whoever is killed in between does it again.
         self._log.forget([batch - KEPT] if batch >= KEPT else [])
         try:
@@ -83,23 +83,23 @@ class Ledger:
             return self.decide(batch, version, clock)
         return entry
 
-    def skip(self, batch: int, reason: str) -> Entry:
+    def skip(self, batch: int, reason: str) -> LedgerEntry:
         """Have a batch passed over; the one after it meets what has changed since the one before it."""
         known = self.entry(batch) or self._decided_early(batch)
         return self._amended(replace(known, version=known.before, skipped=reason))
 
-    def repin(self, batch: int, version: int) -> Entry:
+    def repin(self, batch: int, version: int) -> LedgerEntry:
         """Have a batch matched with another version than was decided."""
         known = self.entry(batch) or self._decided_early(batch)
         return self._amended(replace(known, version=version, skipped=None))
 
-    def _decided_early(self, batch: int) -> Entry:
+    def _decided_early(self, batch: int) -> LedgerEntry:
         """What a batch depends on that has not begun: no later event has been seen than by the one before it."""
         previous = self.entry(batch - 1)
         if previous is None:
             return self.decide(batch, 0, EARLIEST)
         return self.decide(batch, previous.version, previous.clock)
 
-    def _amended(self, entry: Entry) -> Entry:
+    def _amended(self, entry: LedgerEntry) -> LedgerEntry:
         self._log.amend(entry.batch, entry.to_json())
         return entry

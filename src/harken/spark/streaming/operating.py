@@ -16,7 +16,7 @@ from typing import Any
 from harken.errors import StreamError
 from harken.spark.storage import Folder
 from harken.spark.streaming.checkpoints import Checkpoint
-from harken.spark.streaming.ledger import Entry
+from harken.spark.streaming.ledger import LedgerEntry
 from harken.spark.streaming.sinks import Sink, TableSink
 from harken.spark.streaming.sinks.contract import Query, Remembers
 from harken.spark.subscriptions.subscriptions import Subscriptions
@@ -39,7 +39,7 @@ class StreamStatus:
     """Where a stream is."""
 
     query: Query
-    latest: Entry | None
+    latest: LedgerEntry | None
     """What the latest batch that began depends on."""
     pending: int | None
     """The batch that is planned and not done: the first to run when the stream is started."""
@@ -102,7 +102,7 @@ def repin_batch(
     *,
     version: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
-) -> Entry:
+) -> LedgerEntry:
     """Have the pending batch matched with another version of the subscriptions: the latest, unless said.
 
     For a batch whose version is gone. The stream must be stopped. StreamError if no batch is pending, if the

@@ -21,7 +21,7 @@ from harken.spark.matching.tasks import How
 from harken.spark.runtime.workers import check_workers
 from harken.spark.storage import Folder
 from harken.spark.streaming.checkpoints import Checkpoint
-from harken.spark.streaming.ledger import Entry
+from harken.spark.streaming.ledger import LedgerEntry
 from harken.spark.streaming.retained_events import EventValidity, LastingEvents
 from harken.spark.streaming.sinks import Query, Sink, TableSink
 from harken.spark.subscriptions.readers import Reader, Readers
@@ -148,7 +148,7 @@ class BatchMatcher:
         else:
             self._with_lasting(events, index, state, entry, lasting)
 
-    def _note(self, query: Query, entry: Entry) -> None:
+    def _note(self, query: Query, entry: LedgerEntry) -> None:
         """Say which versions a repetition of this batch needs, so that they are kept."""
         at = entry.version, entry.before
         if at not in self._noted:
@@ -157,7 +157,7 @@ class BatchMatcher:
             self._noted.clear()
             self._noted.add(at)
 
-    def _once(self, events: DataFrame, index: Index, state: IndexState, entry: Entry) -> None:
+    def _once(self, events: DataFrame, index: Index, state: IndexState, entry: LedgerEntry) -> None:
         """Match events that are not kept; they are read once, though rejects and matches are two jobs."""
         twice = self.rejects is not None and state.schema is not None
         if twice:
@@ -168,7 +168,7 @@ class BatchMatcher:
             if twice:
                 events.unpersist()
 
-    def _write(self, entry: Entry, matches: DataFrame) -> None:
+    def _write(self, entry: LedgerEntry, matches: DataFrame) -> None:
         """Hand matches to the sink, once there can be some."""
         # Before the first subscription it is open whether their ids are numbers or strings, and with it the type
         # of a column that tables have to keep to.
@@ -176,7 +176,7 @@ class BatchMatcher:
             self.sink.write(entry.batch, matches, self.checkpoint.query)
 
     def _matched(
-        self, events: DataFrame, index: Index, state: IndexState, entry: Entry, *, tell: bool = True
+        self, events: DataFrame, index: Index, state: IndexState, entry: LedgerEntry, *, tell: bool = True
     ) -> DataFrame:
         """The matches of events; those that cannot be matched go to the rejects first, unless they are there."""
         planned = plan_for(
@@ -194,7 +194,7 @@ class BatchMatcher:
             self.rejects.write(entry.batch, self._named(entry, planned.rejects), self.checkpoint.query)
         return self._named(entry, planned.frame)
 
-    def _named(self, entry: Entry, frame: DataFrame) -> DataFrame:
+    def _named(self, entry: LedgerEntry, frame: DataFrame) -> DataFrame:
         """Events by names that never come again: those of events without an id have the batch in them."""
         from pyspark.sql import functions
 
@@ -204,7 +204,7 @@ class BatchMatcher:
         return frame.withColumn("event", functions.concat(functions.lit(f"{entry.batch}-"), number))
 
     def _with_lasting(
-        self, events: DataFrame, index: Index, state: IndexState, entry: Entry, lasting: LastingEvents
+        self, events: DataFrame, index: Index, state: IndexState, entry: LedgerEntry, lasting: LastingEvents
     ) -> None:
         """Match the events of a batch, and new subscriptions with the earlier events that still hold."""
         from harken.spark.streaming.changes import without_changes

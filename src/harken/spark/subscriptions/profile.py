@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from harken.normal.columns import ClauseColumns, places
+from harken.normal.columns import NestedClauses, places
 
 _GEOMETRIC = {"point", "box"}
 
@@ -28,7 +28,7 @@ class Profile:
         """The profile of a compiled table. Linear in its predicates, without a loop over them."""
         profile = cls()
         for chunk in table.column("clauses").chunks:
-            profile = profile.joined(cls(_types_asked(ClauseColumns.of(chunk).predicates)))
+            profile = profile.joined(cls(_types_asked(NestedClauses.of(chunk).predicates)))
         return profile
 
     @classmethod

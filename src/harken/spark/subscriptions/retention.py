@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from harken.errors import UnknownVersionError
-from harken.spark.storage import Entry, Folder
+from harken.spark.storage import FileEntry, Folder
 from harken.spark.subscriptions.readers import Reader, Readers
 from harken.spark.subscriptions.versions import Document, VersionLog
-from harken.spark.subscriptions.writing import Place
+from harken.spark.subscriptions.writing import StoreFolders
 
 KEEP = 10
 """Versions that are kept at least."""
@@ -33,7 +33,7 @@ class Retention:
     """Of one folder of subscriptions."""
 
     log: VersionLog
-    place: Place
+    place: StoreFolders
     readers: Readers
     read: Callable[[int], Document]
     """What a version says."""
@@ -112,7 +112,7 @@ class Retention:
         return named
 
 
-def first_kept(entries: Sequence[tuple[int, Entry]], keep: int, grace: timedelta) -> int:
+def first_kept(entries: Sequence[tuple[int, FileEntry]], keep: int, grace: timedelta) -> int:
     """The first of the versions that are the latest so many, or were the latest within the grace."""
     limit = datetime.now(UTC) - grace
     first = len(entries) - min(keep, len(entries))
@@ -122,7 +122,7 @@ def first_kept(entries: Sequence[tuple[int, Entry]], keep: int, grace: timedelta
     return entries[first][0] if entries else 0
 
 
-def remove_unnamed(folder: Folder, entries: Iterable[Entry], named: set[str], age: timedelta) -> int:
+def remove_unnamed(folder: Folder, entries: Iterable[FileEntry], named: set[str], age: timedelta) -> int:
     """Remove files that nobody names and that are so old; how many."""
     limit = datetime.now(UTC) - age
     unnamed = [each for each in entries if each.name not in named and not each.is_folder]

@@ -64,7 +64,7 @@ from harken.spark.subscriptions.segments import (
 )
 from harken.spark.subscriptions.snapshots import WHOLE_EVERY, Delta, Snapshot, modern
 from harken.spark.subscriptions.versions import Document, VersionLog
-from harken.spark.subscriptions.writing import Place, Written, write_frame, write_source
+from harken.spark.subscriptions.writing import StoreFolders, Written, write_frame, write_source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -105,7 +105,7 @@ class Subscriptions:
         self, path: str | os.PathLike[str] | Folder, *, storage_options: Mapping[str, Any] | None = None
     ) -> None:
         self.folder = folder_at(path, storage_options)
-        self._place = Place(self.folder)
+        self._place = StoreFolders(self.folder)
         self._log = VersionLog(self.folder.child("versions"))
         self._known = KnownIds(self._place.segments)
         self._told: tuple[Document, Snapshot] = {}, Snapshot(0, Rules(), None, (), Profile())

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from harken.errors import ConcurrentChangeError, IndexFormatError, UnknownVersionError
-from harken.spark.storage import Entry, Folder, folder_at
+from harken.spark.storage import FileEntry, Folder, folder_at
 
 Document: TypeAlias = dict[str, Any]
 """Whatever JSON holds: who wrote it knows its form."""
@@ -32,7 +32,7 @@ class VersionLog:
         """All versions there are, ascending. Linear in their number."""
         return [number for number, _ in self.entries()]
 
-    def entries(self, after: int = -1) -> list[tuple[int, Entry]]:
+    def entries(self, after: int = -1) -> list[tuple[int, FileEntry]]:
         """All versions beyond one, ascending, with what the store knows of them."""
         found = self.folder.entries(_name(after) if after >= 0 else "")
         return [(int(each.name.removesuffix(_SUFFIX)), each) for each in found if _is_version(each.name)]

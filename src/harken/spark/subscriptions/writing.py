@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StoreFolders:
     """Where the files of subscriptions lie."""
 
     folder: Folder
@@ -69,7 +69,7 @@ class Written:
         """Subscriptions, or ids, that were written."""
         return sum(segment.rows for segment in self.segments)
 
-    def rejected_rows(self, place: Place) -> Sequence[Rejected]:
+    def rejected_rows(self, place: StoreFolders) -> Sequence[Rejected]:
         """All rejected rows, read from the files of tasks if this process did not compile them."""
         if self.known:
             return self.known
@@ -77,7 +77,7 @@ class Written:
         reasons = pa.concat_tables(tables).column("reason").to_pylist()
         return [FileReject(row, reason) for row, reason in enumerate(reasons)]
 
-    def discard(self, place: Place) -> None:
+    def discard(self, place: StoreFolders) -> None:
         """Remove the files."""
         place.segments.remove(segment.file for segment in self.segments)
         place.rejects.remove(self.rejects)
@@ -91,13 +91,13 @@ class FileReject:
     reason: str
 
 
-def write_source(source: SubscriptionSource, kind: Kind, rules: Rules, place: Place) -> Written:
+def write_source(source: SubscriptionSource, kind: Kind, rules: Rules, place: StoreFolders) -> Written:
     """Compile what an engine would take, in this process."""
     outcome = compile_source(source, rules)
     return replace(Written.of([_write([outcome], kind, place)]), known=tuple(outcome.rejects))
 
 
-def write_frame(subscriptions: DataFrame, kind: Kind, rules: Rules, place: Place) -> Written:
+def write_frame(subscriptions: DataFrame, kind: Kind, rules: Rules, place: StoreFolders) -> Written:
     """Compile a DataFrame by tasks, each partition into files of its own."""
     check_workers(subscriptions.sparkSession)
     task = partial(_task, kind, rules, place)
@@ -105,12 +105,14 @@ def write_frame(subscriptions: DataFrame, kind: Kind, rules: Rules, place: Place
     return Written.of(json.loads(row[0]) for row in reports)
 
 
-def _task(kind: Kind, rules: Rules, place: Place, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _task(
+    kind: Kind, rules: Rules, place: StoreFolders, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     report = _write((compile_source(table, rules) for table in portions(batches)), kind, place)
     yield pa.RecordBatch.from_arrays([pa.array([json.dumps(report)])], ["report"])
 
 
-def _write(parts: Iterable[Outcome], kind: Kind, place: Place) -> Document:
+def _write(parts: Iterable[Outcome], kind: Kind, place: StoreFolders) -> Document:
     """Write compiled tables into one file and their rejects into another."""
     profile, rejects = Profile(), []
     with SegmentWriter(place.segments, kind) as writer:

@@ -24,11 +24,11 @@ from harken.symmetric.arguments import checked_schema, checked_text
 from harken.symmetric.auction.order_book import (
     ROLES,
     BestChanged,
-    Book,
-    Books,
     Entry,
     Leader,
-    MemoryBook,
+    MemoryOrderBook,
+    OrderBook,
+    OrderBooks,
     Role,
     Told,
     of_role,
@@ -75,7 +75,7 @@ class Auction:
         declared = checked_schema(schema)
         self._schema = None if declared is None else Schema({**declared, PRODUCT: "string"})
         self._order.check_declared(self._schema)
-        self._books: Books = _open_books(url, **options)
+        self._books: OrderBooks = _open_books(url, **options)
         self._boxes: dict[int, Boxes] = {}
 
     def __enter__(self) -> Auction:
@@ -98,7 +98,7 @@ class Auction:
             raise ArgumentError.choice("role", role, ROLES)
         checked = checked_text("an id", id)
 
-        def work(book: Book) -> None:
+        def work(book: OrderBook) -> None:
             if not book.has(role, checked):
                 raise UnknownEntryError(role, checked)
             book.store.remove(SIDES[role], [checked])
@@ -120,7 +120,7 @@ class Auction:
         """End the auction of a product: a last cycle decides, and both sides go. By offer, the bid that won."""
         sold = checked_text("a product", product)
 
-        def work(book: Book) -> dict[str, str | None]:
+        def work(book: OrderBook) -> dict[str, str | None]:
             self._decide(book)
             going = [each for each in book.entries() if each.product == sold]
             won = {each.offer: each.bid for each in book.leaders() if each.product == sold}
@@ -159,7 +159,7 @@ class Auction:
         whole = And((Comparison(PRODUCT, Comparator.EQ, product), stated))
         held = Held(id, boxes_of(whole, self._schema), to_text(whole))
 
-        def work(book: Book) -> None:
+        def work(book: OrderBook) -> None:
             if book.has(role, id):
                 raise DuplicateEntryError(role, id)
             book.store.put(SIDES[role], [held], "publication")
@@ -167,7 +167,7 @@ class Auction:
 
         self._books.together(f"enter a {role}", work)
 
-    def _decide(self, book: Book) -> list[BestChanged]:
+    def _decide(self, book: OrderBook) -> list[BestChanged]:
         entries = book.entries()
         offers, bids = of_role(entries, "offer"), of_role(entries, "bid")
         said = self._said(book, entries)
@@ -187,7 +187,7 @@ class Auction:
         ranked = self._order.ranked(said[offer.number], matched)
         return Leader(offer.id, str(ranked[0]) if ranked else None, offer.product)
 
-    def _said(self, book: Book, entries: list[Entry]) -> Mapping[int, Boxes]:
+    def _said(self, book: OrderBook, entries: list[Entry]) -> Mapping[int, Boxes]:
         """What all entries say, kept at hand: an entry's number never comes again, whatever becomes of its id.
 
         Others may decide at the same time, and have their own: what is given is not changed any more.
@@ -198,20 +198,20 @@ class Auction:
         return said
 
 
-def _boxes_of(book: Book, side: Side, entry: Entry) -> Boxes:
+def _boxes_of(book: OrderBook, side: Side, entry: Entry) -> Boxes:
     held = book.store.get(side, entry.id)
     if held is None:
         raise UnknownEntryError(entry.role, entry.id)
     return held.boxes
 
 
-def _open_books(url: str | None, **options: object) -> Books:
+def _open_books(url: str | None, **options: object) -> OrderBooks:
     """Books in memory, or in a database, with a store each."""
     store = open_store(url, **options)
     if url is None:
-        return MemoryBook(cast("MemoryStore", store))
-    from harken.symmetric.auction.database_order_book import DatabaseBooks
+        return MemoryOrderBook(cast("MemoryStore", store))
+    from harken.symmetric.auction.database_order_book import DatabaseOrderBooks
     from harken.symmetric.database import DatabaseStore
 
     assert isinstance(store, DatabaseStore)
-    return DatabaseBooks(store)
+    return DatabaseOrderBooks(store)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from harken.normal.operators import microseconds
-from harken.symmetric.auction.order_book import BestChanged, Book, Entry, Leader, Role
+from harken.symmetric.auction.order_book import BestChanged, Entry, Leader, OrderBook, Role
 from harken.symmetric.contract import Store
 from harken.symmetric.database.connections import Result
 from harken.symmetric.database.sql.dialect import Dialect, Names
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Table
 
 
-class DatabaseBooks:
+class DatabaseOrderBooks:
     """Books that processes share, beside the tables of a store."""
 
     def __init__(self, store: DatabaseStore) -> None:
@@ -27,7 +27,7 @@ class DatabaseBooks:
         self._tables = _tables(store.names)
         store.make_beside("make the books of an auction", self._tables.entries.metadata)
 
-    def together(self, attempted: str, work: Callable[[Book], Result], *, alone: bool = False) -> Result:
+    def together(self, attempted: str, work: Callable[[OrderBook], Result], *, alone: bool = False) -> Result:
         """Do some work in one transaction, again if another one got in its way."""
 
         def on(store: Store, connection: Connection) -> Result:
@@ -37,7 +37,7 @@ class DatabaseBooks:
 
         return self._store.together(attempted, on)
 
-    def look(self, attempted: str, work: Callable[[Book], Result]) -> Result:
+    def look(self, attempted: str, work: Callable[[OrderBook], Result]) -> Result:
         """Do some work that only reads."""
         with self._store.looking(attempted) as (store, connection):
             return work(_OpenBook(store, connection, self._dialect, self._tables))

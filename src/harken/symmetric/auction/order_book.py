@@ -58,7 +58,7 @@ class BestChanged:
     number: int = 0
 
 
-class Book(Protocol):
+class OrderBook(Protocol):
     """The book in the middle of a transaction, and the store that is part of it."""
 
     store: Store
@@ -94,20 +94,20 @@ class Book(Protocol):
         """Forget what was told."""
 
 
-class Books(Protocol):
+class OrderBooks(Protocol):
     """Where a book is kept."""
 
-    def together(self, attempted: str, work: Callable[[Book], Result], *, alone: bool = False) -> Result:
+    def together(self, attempted: str, work: Callable[[OrderBook], Result], *, alone: bool = False) -> Result:
         """Do some work in one transaction. With `alone`, others that are to be alone wait."""
 
-    def look(self, attempted: str, work: Callable[[Book], Result]) -> Result:
+    def look(self, attempted: str, work: Callable[[OrderBook], Result]) -> Result:
         """Do some work that changes nothing, and keeps nobody waiting."""
 
     def close(self) -> None:
         """Let go of connections."""
 
 
-class MemoryBook:
+class MemoryOrderBook:
     """A book in dictionaries, changed together with a store in memory, and as safely."""
 
     def __init__(self, store: MemoryStore) -> None:
@@ -119,15 +119,15 @@ class MemoryBook:
         self._changes = Outbox[BestChanged](store.journal)
         self._numbers = count(1)
 
-    def together(self, attempted: str, work: Callable[[Book], Result], *, alone: bool = False) -> Result:
+    def together(self, attempted: str, work: Callable[[OrderBook], Result], *, alone: bool = False) -> Result:
         """Do some work entirely, or not at all."""
         return self._kept.together(lambda store: work(self._within(store)))
 
-    def look(self, attempted: str, work: Callable[[Book], Result]) -> Result:
+    def look(self, attempted: str, work: Callable[[OrderBook], Result]) -> Result:
         """Do some work while nothing changes."""
         return self._kept.look(lambda: work(self._within(self._kept.joined())))
 
-    def _within(self, store: MemoryStore) -> MemoryBook:
+    def _within(self, store: MemoryStore) -> MemoryOrderBook:
         """The book, with a store whose calls are part of a change."""
         store.check_open()
         book = copy(self)
@@ -198,7 +198,7 @@ class MemoryBook:
 class Told:
     """The changes of a book, as what a deliverer hands over."""
 
-    def __init__(self, books: Books) -> None:
+    def __init__(self, books: OrderBooks) -> None:
         self._books = books
 
     def claim(self, limit: int, until: datetime, *, at: datetime | None = None) -> list[BestChanged]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from harken.symmetric.contract import Side
 from harken.symmetric.database.rows import PLACE_COLUMNS
 from harken.symmetric.database.schema import CLAUSES
-from harken.symmetric.database.sql.dialect import Dialect, Index, Word
+from harken.symmetric.database.sql.dialect import Dialect, TableIndex, Word
 from harken.symmetric.pointsets import PointSet, is_single
 from harken.symmetric.semantics import Box
 
@@ -76,7 +76,7 @@ class Encoding(Protocol):
     def table_names(self, side: Side) -> list[str]:
         """Its tables of one side, in full."""
 
-    def indexes(self, side: Side) -> list[Index]:
+    def indexes(self, side: Side) -> list[TableIndex]:
         """The indexes of one side that are better made after many rows have come."""
 
     def add(

@@ -20,7 +20,7 @@ from harken.language.printer import name_text, value_text
 from harken.model.expressions import Spatial, SpatialOperator
 from harken.model.schema import Schema
 from harken.model.values import Box, Kind, Point, Value, kind_of
-from harken.normal.columns import ClauseColumns
+from harken.normal.columns import NestedClauses
 from harken.normal.compiled import conform
 from harken.normal.constraints import Constraint, OneOf, Present, Region, Span, Test, meet, none_of, one_of, tidy
 from harken.normal.decompiled import expressions_of
@@ -59,7 +59,7 @@ def held_of(table: pa.Table, schema: Schema | None) -> Iterator[Held]:
     """The constraints of a compiled table; ConstraintError if one cannot be said in points."""
     reader = _Reader(schema)
     for batch in conform(table).to_batches(max_chunksize=_ROWS):
-        columns = ClauseColumns.of(batch.column("clauses"))
+        columns = NestedClauses.of(batch.column("clauses"))
         predicates = iter(_predicates(columns.predicates))
         sizes = iter(columns.predicate_counts.tolist())
         ids, begins, ends = (batch.column(name).to_pylist() for name in ("id", "valid_from", "valid_until"))

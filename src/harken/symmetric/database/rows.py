@@ -52,7 +52,7 @@ KINDS: dict[Sort, Kind] = {
 SORTS: dict[Kind, Sort] = {kind: sort for sort, kind in KINDS.items()}
 
 
-class Span(NamedTuple):
+class KeySpan(NamedTuple):
     """An interval of keys. Unbounded ends are closed, at a key beyond all others."""
 
     low: Key
@@ -66,7 +66,7 @@ class Span(NamedTuple):
         return self.low == self.high
 
 
-UNBOUNDED: dict[type, Span] = {of: Span(LEAST[of], True, GREATEST[of], True) for of in LEAST}
+UNBOUNDED: dict[type, KeySpan] = {of: KeySpan(LEAST[of], True, GREATEST[of], True) for of in LEAST}
 
 
 def sort_of(points: PointSet) -> Sort:
@@ -79,12 +79,12 @@ def sort_of(points: PointSet) -> Sort:
     return Sort.SHAPE
 
 
-def spans_of(points: Intervals) -> Iterator[Span]:
+def spans_of(points: Intervals) -> Iterator[KeySpan]:
     """Its intervals as keys."""
     key = _KEYS[points.kind]
     least, _, greatest, _ = UNBOUNDED[bytes if points.kind is Kind.STRING else float]
     for low, low_closed, high, high_closed in map(_ends, points.intervals):
-        yield Span(
+        yield KeySpan(
             least if low is None else key(low),
             low is None or low_closed,
             greatest if high is None else key(high),
@@ -92,7 +92,7 @@ def spans_of(points: Intervals) -> Iterator[Span]:
         )
 
 
-def intervals_of(sort: Sort, spans: Iterable[Span]) -> Intervals:
+def intervals_of(sort: Sort, spans: Iterable[KeySpan]) -> Intervals:
     """Back from keys to values."""
     value = _VALUES[sort]
     least, _, greatest, _ = UNBOUNDED[bytes if sort is Sort.STRING else float]
@@ -152,7 +152,7 @@ _FAR = 1e150
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ShapePlace:
     """A set of shapes, said in numbers that decide whether two sets have a shape in common.
 
     All conditions of spatial relations are on single edges, and boxes that meet pairwise have a point in common.
@@ -186,7 +186,7 @@ PLACE_COLUMNS = (
 )
 
 
-def places_of(points: Shapes | Lying | Anything) -> list[Place]:
+def places_of(points: Shapes | Lying | Anything) -> list[ShapePlace]:
     """A set of shapes as alternatives. One shape is all that contains it and lies within it."""
     match points:
         case Anything():
@@ -216,7 +216,7 @@ def shapes_of(said: Iterable[str]) -> Shapes | Lying:
     return Shapes(Kind.POINT if isinstance(values[0], Point) else Kind.BOX, tuple(values))
 
 
-def _place(lying: Lying, said: str) -> Place:
+def _place(lying: Lying, said: str) -> ShapePlace:
     room = EVERYWHERE if lying.within is None else lying.within.bounds
     box = _edges([NOWHERE, *(each.bounds for each in lying.around)], (min, min, max, max))
     # Of all that has to be met, only the nearest and the farthest edges count.
@@ -229,7 +229,7 @@ def _place(lying: Lying, said: str) -> Place:
     single = all(each.bounds[:2] == each.bounds[2:] for each in lying.around)
     nonempty = common[0] <= common[2] and common[1] <= common[3]
     bounded = lying.within is not None
-    return Place(
+    return ShapePlace(
         boxes=lying.kind is not Kind.POINT,
         points=lying.kind is not Kind.BOX and single and nonempty,
         room=room,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from harken.errors import ConstraintError, IndexFormatError
 from harken.symmetric.contract import OTHER, Side
-from harken.symmetric.database.sql.dialect import Dialect, Index, Names
+from harken.symmetric.database.sql.dialect import Dialect, Names, TableIndex
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -53,7 +53,7 @@ class Layout:
     names: Names
     encoding: str
 
-    def prepare(self, connection: Connection, tables: Sequence[str], indexes: Sequence[Index]) -> None:
+    def prepare(self, connection: Connection, tables: Sequence[str], indexes: Sequence[TableIndex]) -> None:
         """Make the tables, or what is new in them, unless it is there; IndexFormatError if they are not ours."""
         self.dialect.create_room(connection, self.names)
         if self.is_ready(connection):

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from harken.symmetric.memory.constants import check_constants
 from harken.symmetric.memory.forms import FIRST_OF_SHAPES, Form
-from harken.symmetric.memory.orders import Floats, Numbers, Order, Places, Texts
-from harken.symmetric.memory.predicates import Predicates
+from harken.symmetric.memory.orders import AxisValues, Floats, Numbers, Places, Texts
+from harken.symmetric.memory.predicates import CompiledPredicates
 
 Codes = npt.NDArray[np.int32]
 
@@ -35,7 +35,9 @@ class Side:
         return Side(self.source[rows], self.step)
 
 
-def coded(predicates: Predicates, form: Form, second: bool, low: Side, high: Side) -> tuple[Order, Codes, Codes]:
+def coded(
+    predicates: CompiledPredicates, form: Form, second: bool, low: Side, high: Side
+) -> tuple[AxisValues, Codes, Codes]:
     """The constants of one axis, and the codes of rows' bounds; `second` if it is the axis of y."""
     if form is Form.ANYTHING:
         nothing = np.zeros(len(low.source), np.int32)
@@ -57,11 +59,11 @@ def coded(predicates: Predicates, form: Form, second: bool, low: Side, high: Sid
 
 
 def _ranked(
-    predicates: Predicates, form: Form, second: bool, sides: tuple[Side, Side]
-) -> tuple[Order, list[Places]]:
+    predicates: CompiledPredicates, form: Form, second: bool, sides: tuple[Side, Side]
+) -> tuple[AxisValues, list[Places]]:
     if form is Form.STRING:
         texts = [_texts(predicates, side) for side in sides]
-        order: Order
+        order: AxisValues
         order, ranks = Texts.of(pa.concat_arrays(texts))
     elif form >= FIRST_OF_SHAPES:
         column = 1 if second else 0
@@ -73,7 +75,7 @@ def _ranked(
     return order, np.split(ranks, [len(sides[0].source)])
 
 
-def _nudge(predicates: Predicates, source: Places, step: int) -> npt.NDArray[np.int64]:
+def _nudge(predicates: CompiledPredicates, source: Places, step: int) -> npt.NDArray[np.int64]:
     """Open bounds are just beside the constant, unless that has become the neighbour."""
     is_open = predicates.is_open[source] & ~predicates.is_discrete[source]
     if step > 0:
@@ -81,7 +83,7 @@ def _nudge(predicates: Predicates, source: Places, step: int) -> npt.NDArray[np.
     return np.where(is_open, step, 0)
 
 
-def _texts(predicates: Predicates, side: Side) -> pa.Array:
+def _texts(predicates: CompiledPredicates, side: Side) -> pa.Array:
     """Strings; the one after a string is that and a zero character."""
     texts = predicates.text.take(pa.array(side.source)).cast(pa.large_string())
     is_open = predicates.is_open[side.source]
@@ -93,7 +95,7 @@ def _texts(predicates: Predicates, side: Side) -> pa.Array:
     return pc.if_else(pa.array(is_open), after, texts)
 
 
-def _positions(predicates: Predicates, side: Side) -> tuple[Floats, Floats]:
+def _positions(predicates: CompiledPredicates, side: Side) -> tuple[Floats, Floats]:
     """Keys and rests, as in `positions`."""
     shifted = predicates.is_open[side.source] & predicates.is_discrete[side.source]
     whole = predicates.integer[side.source] + np.where(shifted, side.step, 0)

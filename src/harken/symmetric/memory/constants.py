@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from harken.model import capacity
-from harken.symmetric.memory.orders import Floats, Mask, Numbers, Order, Places, Texts
+from harken.symmetric.memory.orders import AxisValues, Floats, Mask, Numbers, Places, Texts
 
 _NO_TEXTS = pa.array([], pa.large_string())
 
@@ -29,7 +29,7 @@ class Constants:
     texts: pa.Array
 
     @classmethod
-    def of(cls, orders: Sequence[Order]) -> Constants:
+    def of(cls, orders: Sequence[AxisValues]) -> Constants:
         """Those of axes, given one by one."""
         check_constants(sum(map(len, orders)))
         numbers = [order for order in orders if isinstance(order, Numbers)]

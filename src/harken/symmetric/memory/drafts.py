@@ -13,7 +13,7 @@ from harken.symmetric.memory.clauses import Clauses
 from harken.symmetric.memory.constants import Constants
 from harken.symmetric.memory.dimensions import Dimensions
 from harken.symmetric.memory.forms import FIRST_OF_SHAPES, Bounds, Form, Seen, spread
-from harken.symmetric.memory.orders import Numbers, Order, Texts
+from harken.symmetric.memory.orders import AxisValues, Numbers, Texts
 from harken.symmetric.memory.positions import POSITION_OF, Position
 from harken.symmetric.pointsets import Interval
 from harken.symmetric.semantics import Boxes
@@ -97,7 +97,7 @@ def _row(axis: int, form: Form, interval: Interval) -> Row:
     return axis, low, high
 
 
-def _order(constants: list[Constant], is_text: bool) -> Order:
+def _order(constants: list[Constant], is_text: bool) -> AxisValues:
     if is_text:
         return Texts(pa.array(constants, pa.large_string()))
     keys = np.array([constant[0] for constant in constants], np.float64)

@@ -29,7 +29,7 @@ from harken.symmetric.memory.kernels.layout import SEVERAL, UNSURE
 from harken.symmetric.memory.loading import read
 from harken.symmetric.memory.queries import query_of
 from harken.symmetric.memory.records import Records
-from harken.symmetric.memory.segments import FIRST_ROOM, Columns, Segment, fits_a_segment
+from harken.symmetric.memory.segments import FIRST_ROOM, ClauseSegment, Columns, fits_a_segment
 from harken.symmetric.semantics import Boxes
 
 PORTION = 1024
@@ -68,7 +68,7 @@ class Holdings:
         self.records = Records(self._side, self._journal)
         self._dimensions = Dimensions()
         self._waiting: dict[int, Boxes] = {}
-        self._segments: dict[int, Segment] = {}
+        self._segments: dict[int, ClauseSegment] = {}
         self._alive = GrowingArray(np.uint8)
         self._home = GrowingArray(np.int32, fill=NOWHERE)
         self._room = FIRST_ROOM
@@ -182,7 +182,7 @@ class Holdings:
             clauses = joined(parts)
             # Numbers are used again, lest they run out: there are few segments at any time.
             number = next(each for each in numbers_from(0) if each not in self._segments)
-            staying[number] = Segment(clauses, self._dimensions, constraints, self._smallest_tree)
+            staying[number] = ClauseSegment(clauses, self._dimensions, constraints, self._smallest_tree)
             self._set_home(clauses.slot, number)
         self._journal.note(setattr, self, "_segments", self._segments)
         self._segments = staying

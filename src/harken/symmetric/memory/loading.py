@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from harken.model.limits import DEFAULT_LIMITS
 from harken.model.schema import Schema
-from harken.normal.columns import ClauseColumns
+from harken.normal.columns import NestedClauses
 from harken.normal.compiled import CLAUSES
 from harken.normal.decompiled import expressions_of
 from harken.symmetric.memory.clauses import Clauses, joined
@@ -24,8 +24,18 @@ from harken.symmetric.memory.dimensions import Dimensions
 from harken.symmetric.memory.drafts import Draft
 from harken.symmetric.memory.forms import Form
 from harken.symmetric.memory.kernels.reading import ascending_rows, repeated
-from harken.symmetric.memory.orders import Mask, Order, Places
-from harken.symmetric.memory.predicates import EXISTS, HIGH, LOW, MEMBER, NOT, ODD, POINT, SHAPE, Predicates
+from harken.symmetric.memory.orders import AxisValues, Mask, Places
+from harken.symmetric.memory.predicates import (
+    EXISTS,
+    HIGH,
+    LOW,
+    MEMBER,
+    NOT,
+    ODD,
+    POINT,
+    SHAPE,
+    CompiledPredicates,
+)
 from harken.symmetric.semantics import boxes_of
 
 Words = npt.NDArray[np.int32]
@@ -62,7 +72,7 @@ class _Columns:
     """By clause: its row."""
     clause: Places
     """By predicate: its clause."""
-    predicates: Predicates
+    predicates: CompiledPredicates
     run: Places
     """By predicate: which run it is of. A run is what a clause says of one attribute."""
     run_first: Places
@@ -71,9 +81,9 @@ class _Columns:
 
     @classmethod
     def of(cls, lists: pa.ListArray, schema: Schema | None) -> _Columns:
-        columns = ClauseColumns.of(lists)
+        columns = NestedClauses.of(lists)
         counts, owner, clause = columns.clause_counts, columns.subscription_of, columns.clause_of
-        predicates = Predicates.of(columns.predicates, schema)
+        predicates = CompiledPredicates.of(columns.predicates, schema)
         run, run_first = _runs(clause, predicates.attribute)
         is_odd = counts > DEFAULT_LIMITS.max_clauses
         is_odd[owner[clause[run_first[~_is_plain(predicates, run, run_first)]]]] = True
@@ -157,7 +167,7 @@ class _Columns:
     def _coded(self, rows: _Rows, axis: Words, axes: int) -> tuple[Constants, Words, Words]:
         """The constants of all axes, and the codes of all rows' bounds."""
         low, high = np.empty(len(axis), np.int32), np.empty(len(axis), np.int32)
-        orders: list[Order] = []
+        orders: list[AxisValues] = []
         # Numbers of 16 bits are sorted by counting.
         narrow = axis.astype(np.uint16) if axes <= 1 << 16 else axis
         by_axis = np.argsort(narrow, kind="stable") if axes > 1 else np.arange(len(axis))
@@ -205,7 +215,7 @@ def _runs(clause: Places, attribute: Words) -> tuple[Places, Places]:
     return np.cumsum(new) - 1, np.flatnonzero(new)
 
 
-def _is_plain(predicates: Predicates, run: Places, run_first: Places) -> Mask:
+def _is_plain(predicates: CompiledPredicates, run: Places, run_first: Places) -> Mask:
     """Which runs can be read by column: one value or several, one shape, or bounds and excluded values."""
     plain: Mask = predicates.role[run_first] != ODD
     lengths = np.diff(np.append(run_first, len(run)))

@@ -62,7 +62,7 @@ class Texts:
         return cls(encoded.dictionary.take(order)), ranks[encoded.indices.to_numpy()]
 
 
-Order: TypeAlias = Numbers | Texts
+AxisValues: TypeAlias = Numbers | Texts
 
 
 def _repeats(keys: Floats) -> bool:

@@ -35,7 +35,7 @@ LEAF_IN_PLACE = 16
 
 
 @dataclass(slots=True)
-class Plan:
+class Packing:
     """How clauses are to be laid, and the trees over them. Addresses count from the beginning of `body`."""
 
     order: Places
@@ -55,7 +55,7 @@ class Plan:
         self.access[:, [TREES_WITH_AT - SCATTERED_WITH, TREES_UNDER_AT - SCATTERED_WITH]] += begin
 
 
-def packed(clauses: Clauses, leads: Mask, smallest_tree: int) -> Plan:
+def packed(clauses: Clauses, leads: Mask, smallest_tree: int) -> Packing:
     """The trees for clauses. O(n log n)."""
     together = _Together(clauses, leads, smallest_tree)
     scattered = _Scattered.of(clauses, leads, together.rest)
@@ -74,7 +74,7 @@ def packed(clauses: Clauses, leads: Mask, smallest_tree: int) -> Plan:
         access[each.axes, column] = np.arange(begin, begin + len(each.axes))
         at, begin = at + len(each.clause), begin + len(each.axes)
     lists, access[:, TREES_WITH_AT - SCATTERED_WITH :] = together.listed(len(body))
-    return Plan(whole, together.open_tree, trees, np.concatenate([body, lists]), access)
+    return Packing(whole, together.open_tree, trees, np.concatenate([body, lists]), access)
 
 
 class _Together:

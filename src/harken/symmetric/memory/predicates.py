@@ -34,7 +34,7 @@ _FORMS = {
 
 
 @dataclass(slots=True)
-class Predicates:
+class CompiledPredicates:
     """One entry for each predicate of a table."""
 
     names: list[str]
@@ -55,7 +55,7 @@ class Predicates:
         return len(self.attribute)
 
     @classmethod
-    def of(cls, rows: pa.StructArray, schema: Schema | None) -> Predicates:
+    def of(cls, rows: pa.StructArray, schema: Schema | None) -> CompiledPredicates:
         """The predicates of a struct array of the compiled form. What is wrong with one makes it ODD."""
         names = [*rows.field("attribute").dictionary.to_pylist(), ""]  # the last one is for null
         # A dictionary may have a name twice.
@@ -84,7 +84,7 @@ class Predicates:
         text = rows.field("text")
         return cls(names, attribute, role, form, is_open, is_discrete, integer, real, is_real, text, bounds)
 
-    def only(self, kept: Mask) -> Predicates:
+    def only(self, kept: Mask) -> CompiledPredicates:
         """Some of them."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         for name, column in values.items():
@@ -92,7 +92,7 @@ class Predicates:
                 values[name] = column.filter(pa.array(kept))
             elif isinstance(column, np.ndarray) and len(column) == len(kept):
                 values[name] = column[kept]
-        return Predicates(**values)
+        return CompiledPredicates(**values)
 
 
 @cache

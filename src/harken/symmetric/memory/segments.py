@@ -34,7 +34,7 @@ from harken.symmetric.memory.kernels.layout import (
 )
 from harken.symmetric.memory.kernels.matching import find
 from harken.symmetric.memory.orders import Mask
-from harken.symmetric.memory.packing import Plan, packed
+from harken.symmetric.memory.packing import Packing, packed
 from harken.symmetric.memory.queries import Query
 
 FIRST_ROOM = 512
@@ -56,7 +56,7 @@ def fits_a_segment(clauses: int, rows: int, axes: int) -> bool:
     return HEADER + of_axes + of_clauses + (ROW + WORDS_PER_ROW) * rows <= capacity.SEGMENT_WORDS
 
 
-class Segment:
+class ClauseSegment:
     """Immutable, but for the count of its dead. Any number of threads may ask at the same time."""
 
     __slots__ = ("_arrays", "_axes", "_constants", "constraints", "dead")
@@ -151,7 +151,7 @@ def _apart(
     return keys, text_at, text, same
 
 
-def _laid(clauses: Clauses, leads: Mask, plan: Plan, rests_at: int) -> npt.NDArray[np.int32]:
+def _laid(clauses: Clauses, leads: Mask, plan: Packing, rests_at: int) -> npt.NDArray[np.int32]:
     """All words of a segment."""
     count = len(clauses)
     sizes = [AXIS * len(leads), TREE * len(plan.trees), count + 1, ROW * len(clauses.axis), count]

@@ -18,7 +18,7 @@ from numba.np.arrayobj import make_array, populate_array
 
 from harken.jit import tight
 from harken.matching.clusters.kernels.matching import match_events
-from harken.matching.kernels.layout import Blocks, Events, Predicates, Results, Scratch, Tables
+from harken.matching.kernels.layout import Blocks, Events, PredicateArrays, Results, Scratch, Tables
 
 _PREDICATES = "int64 int32 int32 int32 int32 int8 int32 int64 int64 uint8 int32 int32 int64"
 _TABLES = "int64 int32 int32 int64 int64 bool int64"
@@ -44,7 +44,7 @@ class Arguments:
 
     def __init__(
         self,
-        predicates: Predicates,
+        predicates: PredicateArrays,
         tables: Tables,
         blocks: Blocks,
         events: Events,
@@ -148,7 +148,7 @@ if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the e
     @tight
     def match_at(at: npt.NDArray[np.int64], ahead: bool) -> tuple[int, int]:
         """`match_events`, with all its structures in one table, one after the other, each in its own order."""
-        predicates = Predicates(
+        predicates = PredicateArrays(
             _int64(at[0, 0], at[0, 1], at[0, 2]),
             _int32(at[1, 0], at[1, 1], at[1, 2]),
             _int32(at[2, 0], at[2, 1], at[2, 2]),

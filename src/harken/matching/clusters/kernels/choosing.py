@@ -16,7 +16,7 @@ from harken.matching.kernels.layout import (
     PRESENCE_TABLE,
     RANGE_TABLE,
     Chances,
-    Predicates,
+    PredicateArrays,
     Tables,
 )
 
@@ -25,7 +25,7 @@ NO_TABLE = -1
 
 @part
 def _key_of(
-    predicates: Predicates,
+    predicates: PredicateArrays,
     tables: Tables,
     table: int,
     clause: npt.NDArray[np.int64],
@@ -49,7 +49,7 @@ def _key_of(
 
 @part
 def choose(
-    predicates: Predicates, tables: Tables, chances: Chances, clause: npt.NDArray[np.int64], without: int
+    predicates: PredicateArrays, tables: Tables, chances: Chances, clause: npt.NDArray[np.int64], without: int
 ) -> tuple[int, int, float]:
     """The access path that the fewest events open: table, key, and the chance that an event does.
 
@@ -80,7 +80,7 @@ def choose(
 
 @part
 def residual_of(
-    predicates: Predicates,
+    predicates: PredicateArrays,
     tables: Tables,
     chances: Chances,
     table: int,
@@ -108,7 +108,7 @@ def residual_of(
 
 
 @part
-def _rank(predicates: Predicates, chances: Chances, table: int, key: int, word: int) -> float:
+def _rank(predicates: PredicateArrays, chances: Chances, table: int, key: int, word: int) -> float:
     """How late to ask for a predicate: one that the cell nearly guarantees comes last."""
     nearly = table == RANGE_TABLE and predicates.cell[word] == key
     return 2.0 if nearly else np.float64(chances.selectivity[word])

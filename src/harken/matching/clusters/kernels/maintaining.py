@@ -22,14 +22,14 @@ from harken.matching.kernels.layout import (
     WIDTH,
     Blocks,
     Chances,
-    Predicates,
+    PredicateArrays,
     Tables,
 )
 
 
 @part
 def access_chance(
-    predicates: Predicates, tables: Tables, selectivity: npt.NDArray[np.float32], table: int, key: int
+    predicates: PredicateArrays, tables: Tables, selectivity: npt.NDArray[np.float32], table: int, key: int
 ) -> float:
     """The chance that an event opens a cluster under equalities; 0 for clusters under anything else."""
     chance = 0.0
@@ -47,7 +47,7 @@ def access_chance(
 
 @tight
 def tally_savings(
-    predicates: Predicates,
+    predicates: PredicateArrays,
     tables: Tables,
     blocks: Blocks,
     chances: Chances,
@@ -87,7 +87,7 @@ def tally_savings(
 
 @tight
 def saved_by(
-    predicates: Predicates,
+    predicates: PredicateArrays,
     tables: Tables,
     blocks: Blocks,
     chances: Chances,
@@ -115,7 +115,7 @@ def saved_by(
 
 @tight
 def redistribute(
-    predicates: Predicates,
+    predicates: PredicateArrays,
     tables: Tables,
     blocks: Blocks,
     free: npt.NDArray[np.int64],

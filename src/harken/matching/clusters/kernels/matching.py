@@ -43,7 +43,7 @@ from harken.matching.kernels.layout import (
     WIDTH,
     Blocks,
     Events,
-    Predicates,
+    PredicateArrays,
     Results,
     Scratch,
     Tables,
@@ -98,7 +98,7 @@ def find_columns(tables: Tables, events: Events, scratch: Scratch) -> None:
 
 
 @part
-def band_of(predicates: Predicates, number: int, label: int) -> int:
+def band_of(predicates: PredicateArrays, number: int, label: int) -> int:
     """The band, of the banded dimension of this number, that a label lies in: how many bands begin at or below."""
     low, high = number * (BANDS - 1), (number + 1) * (BANDS - 1)
     first = low
@@ -113,7 +113,7 @@ def band_of(predicates: Predicates, number: int, label: int) -> int:
 
 @part
 def range_places(
-    predicates: Predicates,
+    predicates: PredicateArrays,
     directory: npt.NDArray[np.uint32],
     base: int,
     events: Events,
@@ -147,7 +147,7 @@ def range_places(
 
 @part
 def open_event(
-    predicates: Predicates,
+    predicates: PredicateArrays,
     tables: Tables,
     directory: npt.NDArray[np.uint32],
     events: Events,
@@ -248,7 +248,7 @@ def scan(
 
 @part
 def narrow(
-    predicates: Predicates,
+    predicates: PredicateArrays,
     words: npt.NDArray[np.uint32],
     events: Events,
     event: int,
@@ -274,7 +274,7 @@ def narrow(
 
 @part
 def survives(
-    predicates: Predicates,
+    predicates: PredicateArrays,
     words: npt.NDArray[np.uint32],
     events: Events,
     event: int,
@@ -337,7 +337,7 @@ def tell_survivors(
 
 @part
 def settle(
-    predicates: Predicates,
+    predicates: PredicateArrays,
     blocks: Blocks,
     events: Events,
     event: int,
@@ -360,7 +360,7 @@ def settle(
 
 @part
 def check_event(
-    predicates: Predicates,
+    predicates: PredicateArrays,
     blocks: Blocks,
     events: Events,
     event: int,
@@ -407,7 +407,7 @@ def check_event(
 
 @tight
 def match_events(
-    predicates: Predicates,
+    predicates: PredicateArrays,
     tables: Tables,
     blocks: Blocks,
     events: Events,

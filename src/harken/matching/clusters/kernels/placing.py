@@ -33,7 +33,7 @@ from harken.matching.kernels.layout import (
     Blocks,
     Chances,
     Clauses,
-    Predicates,
+    PredicateArrays,
     Tables,
 )
 
@@ -289,7 +289,7 @@ def remove(words: npt.NDArray[np.uint32], block: int, entry: int) -> None:
 
 @tight
 def clause_predicates(
-    predicates: Predicates,
+    predicates: PredicateArrays,
     tables: Tables,
     words: npt.NDArray[np.uint32],
     block: int,
@@ -317,7 +317,7 @@ def clause_predicates(
 
 @tight
 def place_clauses(
-    predicates: Predicates,
+    predicates: PredicateArrays,
     tables: Tables,
     blocks: Blocks,
     free: npt.NDArray[np.int64],
@@ -340,7 +340,7 @@ def place_clauses(
 
 @part
 def _take_entry(
-    predicates: Predicates,
+    predicates: PredicateArrays,
     tables: Tables,
     blocks: Blocks,
     block: int,
@@ -359,7 +359,7 @@ def _take_entry(
 
 @tight
 def take_out(
-    predicates: Predicates,
+    predicates: PredicateArrays,
     tables: Tables,
     blocks: Blocks,
     slots: npt.NDArray[np.int64],
@@ -406,7 +406,7 @@ def _first_owner(blocks: Blocks, entry_id: int) -> tuple[int, int]:
 
 @tight
 def read_clauses(
-    predicates: Predicates,
+    predicates: PredicateArrays,
     tables: Tables,
     blocks: Blocks,
     places: npt.NDArray[np.int64],

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from harken.jit import part, tight
 from harken.matching.clusters.kernels.choosing import NO_TABLE, choose
 from harken.matching.clusters.kernels.placing import clause_predicates
-from harken.matching.kernels.layout import EQUAL, LENGTH, LINE, NEXT, Blocks, Chances, Predicates, Tables
+from harken.matching.kernels.layout import EQUAL, LENGTH, LINE, NEXT, Blocks, Chances, PredicateArrays, Tables
 
 
 class Equalities(NamedTuple):
@@ -25,7 +25,7 @@ class Equalities(NamedTuple):
 
 @part
 def _write_equalities(
-    predicates: Predicates, chances: Chances, clause: npt.NDArray[np.int64], into: Equalities, end: int
+    predicates: PredicateArrays, chances: Chances, clause: npt.NDArray[np.int64], into: Equalities, end: int
 ) -> int:
     """Write the equalities of a clause from `end` on, dimensions ascending; where they end."""
     start = end
@@ -43,7 +43,7 @@ def _write_equalities(
 
 @tight
 def sample_equalities(
-    predicates: Predicates,
+    predicates: PredicateArrays,
     tables: Tables,
     without_keys: Tables,
     blocks: Blocks,

@@ -39,7 +39,7 @@ from harken.matching.kernels.layout import (
     TABLE,
     WIDTH,
     Blocks,
-    Predicates,
+    PredicateArrays,
     Tables,
 )
 
@@ -142,7 +142,7 @@ def _has_clauses(blocks: Blocks, slot: int, status: npt.NDArray[np.uint8]) -> bo
 
 @tight
 def clusters_are_sound(
-    predicates: Predicates,
+    predicates: PredicateArrays,
     tables: Tables,
     size: npt.NDArray[np.int64],
     blocks: Blocks,
@@ -180,7 +180,7 @@ def _is_block(
 
 @part
 def _holds_clauses(
-    predicates: Predicates,
+    predicates: PredicateArrays,
     tables: Tables,
     blocks: Blocks,
     block: int,
@@ -225,7 +225,7 @@ def _take(taken: npt.NDArray[np.bool_], block: int, lines: int) -> bool:
 
 
 @part
-def _leading(predicates: Predicates, tables: Tables, table: int, key: int, owned: int, found: Found) -> int:
+def _leading(predicates: PredicateArrays, tables: Tables, table: int, key: int, owned: int, found: Found) -> int:
     """How many predicates a key stands for, -1 if it is none; counts that so many clauses use them."""
     if table == PREDICATE_TABLE:
         if key >= len(predicates.operator) or predicates.operator[key] < 0 or predicates.initial[key] != FALSE:
@@ -244,7 +244,7 @@ def _leading(predicates: Predicates, tables: Tables, table: int, key: int, owned
 
 
 @part
-def _equality(predicates: Predicates, tables: Tables, at: int, key: int) -> int:
+def _equality(predicates: PredicateArrays, tables: Tables, at: int, key: int) -> int:
     """The equality that a key says of a dimension of its table; -1 if it says none."""
     dimension, code = tables.dimension[at], key // tables.stride[at] % tables.radix[at]
     place = predicates.equal_first[dimension] + code
@@ -258,7 +258,7 @@ def _equality(predicates: Predicates, tables: Tables, at: int, key: int) -> int:
 
 @part
 def _owners_of(
-    predicates: Predicates,
+    predicates: PredicateArrays,
     blocks: Blocks,
     block: int,
     entry: int,

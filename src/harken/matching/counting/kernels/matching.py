@@ -25,7 +25,7 @@ from harken.matching.kernels.layout import (
     REPEATS,
     Clauses,
     Events,
-    Predicates,
+    PredicateArrays,
     Results,
     Scratch,
 )
@@ -78,7 +78,7 @@ END, END_WORD, LIVE, FREE_WORDS, TOTALS = range(5)
 
 @part
 def open_lists(
-    predicates: Predicates,
+    predicates: PredicateArrays,
     unlisted: npt.NDArray[np.int64],
     events: Events,
     event: int,
@@ -142,7 +142,7 @@ def set_back(
 
 @tight
 def match_events(
-    predicates: Predicates,
+    predicates: PredicateArrays,
     unlisted: npt.NDArray[np.int64],
     lists: Lists,
     contents: Contents,

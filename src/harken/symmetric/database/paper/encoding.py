@@ -27,8 +27,8 @@ from harken.symmetric.database.paper.rules import (
     span_said,
 )
 from harken.symmetric.database.rows import (
+    KeySpan,
     Sort,
-    Span,
     intervals_of,
     places_of,
     shapes_of,
@@ -37,7 +37,7 @@ from harken.symmetric.database.rows import (
     spatial_condition,
 )
 from harken.symmetric.database.schema import CLAUSES, HOLDS, SIDES, Layout
-from harken.symmetric.database.sql.dialect import Index, Keys, Row, Source, Word
+from harken.symmetric.database.sql.dialect import Keys, Row, Source, TableIndex, Word
 from harken.symmetric.pointsets import Anything, Intervals, Lying, PointSet, Shapes
 from harken.symmetric.semantics import Box
 
@@ -94,7 +94,7 @@ class PaperEncoding:
         """Its tables of one side."""
         return [self._layout.names(side, "master"), *(self._table(side, sort) for sort in Sort)]
 
-    def indexes(self, side: Side) -> list[Index]:
+    def indexes(self, side: Side) -> list[TableIndex]:
         """By operator and value, as the paper says; and by clause, to remove."""
         names, made = self._layout.names, []
         for sort in Sort:
@@ -107,7 +107,7 @@ class PaperEncoding:
             for name, on in by.items():
                 parts = (side, sort.name.lower(), name)
                 statement = f"CREATE INDEX {names.bare(*parts)} ON {self._table(side, sort)} {on}"
-                made.append(Index(names(*parts), statement))
+                made.append(TableIndex(names(*parts), statement))
         return made
 
     def _table(self, side: Side, sort: Sort) -> str:
@@ -143,7 +143,7 @@ class PaperEncoding:
         """Rows back to boxes."""
         boxes: dict[int, dict[str, PointSet]] = defaultdict(dict)
         for sort in Sort:
-            spans: dict[tuple[int, str], list[Span]] = defaultdict(list)
+            spans: dict[tuple[int, str], list[KeySpan]] = defaultdict(list)
             shapes: dict[tuple[int, str], list[str]] = defaultdict(list)
             columns = {Sort.ANYTHING: "s.op", Sort.SHAPE: "s.said"}.get(sort, "s.op, s.val, s.val2")
             for place, name, *row in self._kept(connection, side, number, sort, columns):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from harken.symmetric.database.rows import GREATEST, LEAST, Key, Span
+from harken.symmetric.database.rows import GREATEST, LEAST, Key, KeySpan
 from harken.symmetric.pointsets import Lying, Shapes
 
 
@@ -91,7 +91,7 @@ def lies_apart(asked: str, held: str) -> bool:
     return asked in _WITHIN_BOUNDS or held in _WITHIN_BOUNDS
 
 
-def said(span: Span) -> tuple[str, Key, Key]:
+def said(span: KeySpan) -> tuple[str, Key, Key]:
     """The operator of an interval, with its values; the second counts for ranges only."""
     of = bytes if isinstance(span.low, bytes) else float
     below, above = span.low == LEAST[of], span.high == GREATEST[of]
@@ -106,12 +106,12 @@ def said(span: Span) -> tuple[str, Key, Key]:
     return ("[" if span.low_closed else "(") + ("]" if span.high_closed else ")"), span.low, span.high
 
 
-def span_said(operator: str, val: Key, val2: Key) -> Span:
+def span_said(operator: str, val: Key, val2: Key) -> KeySpan:
     """Back to the interval."""
     bounds = OPERATORS[operator]
     of = bytes if isinstance(val, bytes) else float
     values = {"val": val, "val2": val2}
-    return Span(
+    return KeySpan(
         LEAST[of] if bounds.low is None else values[bounds.low],
         bounds.low is None or bounds.low_closed,
         GREATEST[of] if bounds.high is None else values[bounds.high],

@@ -25,15 +25,15 @@ from harken.symmetric.database.ranges.slots import (
     Digested,
     Digests,
     Family,
-    Form,
+    IntervalForm,
     Part,
     slot,
     sort_of_slot,
 )
 from harken.symmetric.database.ranges.statements import FAMILY_KEYS, table_name
-from harken.symmetric.database.rows import Place, Sort, Span, intervals_of, shapes_of
+from harken.symmetric.database.rows import KeySpan, ShapePlace, Sort, intervals_of, shapes_of
 from harken.symmetric.database.schema import CLAUSES, SIDES, Layout
-from harken.symmetric.database.sql.dialect import Index, Row, Word
+from harken.symmetric.database.sql.dialect import Row, TableIndex, Word
 from harken.symmetric.pointsets import Anything, PointSet
 from harken.symmetric.semantics import Box
 
@@ -79,7 +79,7 @@ class RangeEncoding:
         """Its tables of one side."""
         return [self._layout.names(table_name(side, family)) for family in Family]
 
-    def indexes(self, side: Side) -> list[Index]:
+    def indexes(self, side: Side) -> list[TableIndex]:
         """By clause, by key, and by where ranges and shapes lie."""
         names, made = self._layout.names, []
         for family in Family:
@@ -88,7 +88,7 @@ class RangeEncoding:
             where = "NOT bounded" if keys is None else "NOT segment"
             for name, columns in (("clause", "clause, slot"), ("key", by_key)):
                 said = f"CREATE INDEX {names.bare(table, name)} ON {names(table)} ({columns})"
-                made.append(Index(names(table, name), f"{said} WHERE {where}" if name == "key" else said))
+                made.append(TableIndex(names(table, name), f"{said} WHERE {where}" if name == "key" else said))
             made.extend(self._dialect.near_index(names, table, keys))
         return made
 
@@ -143,7 +143,7 @@ class RangeEncoding:
     def restore(self, connection: Connection, side: Side, number: int) -> dict[int, Box]:
         """Rows back to boxes."""
         boxes: dict[int, dict[str, PointSet]] = defaultdict(dict)
-        spans: dict[tuple[int, str, Sort], list[Span]] = defaultdict(list)
+        spans: dict[tuple[int, str, Sort], list[KeySpan]] = defaultdict(list)
         said: dict[tuple[int, str], list[str]] = defaultdict(list)
         for family in Family:
             columns = "said" if FAMILY_KEYS[family] is None else "low, low_closed, high, high_closed"
@@ -154,7 +154,7 @@ class RangeEncoding:
                 elif sort is Sort.SHAPE:
                     said[clause, name].extend(row)
                 else:
-                    spans[clause, name, sort].append(Span(row[0], bool(row[1]), row[2], bool(row[3])))
+                    spans[clause, name, sort].append(KeySpan(row[0], bool(row[1]), row[2], bool(row[3])))
         for (clause, name, sort), found in spans.items():
             boxes[clause][name] = intervals_of(sort, found)
         for (clause, name), shapes in said.items():
@@ -168,12 +168,12 @@ class RangeEncoding:
         return self._queries.find(connection, side, asked, decides, at)
 
     def _held(self, part: Part) -> Row:
-        if isinstance(part.said, Place):
-            return (part.form is Form.BOUNDED, *part.said.columns, part.said.said)
+        if isinstance(part.said, ShapePlace):
+            return (part.form is IntervalForm.BOUNDED, *part.said.columns, part.said.said)
         low, low_closed, high, high_closed = part.said
         if part.family is Family.NUMBERS:
             low, high = self._dialect.number(low), self._dialect.number(high)  # type: ignore[assignment]
-        return (part.form is Form.SEGMENT, low, low_closed, high, high_closed)
+        return (part.form is IntervalForm.SEGMENT, low, low_closed, high, high_closed)
 
     def _rows(
         self, connection: Connection, side: Side, number: int, family: Family, columns: str

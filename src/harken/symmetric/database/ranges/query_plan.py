@@ -32,7 +32,7 @@ from harken.symmetric.database.ranges.slots import (
     Digested,
     Digests,
     Family,
-    Form,
+    IntervalForm,
     Part,
     joint_value,
     keys_to_search,
@@ -46,7 +46,7 @@ from harken.symmetric.database.ranges.statements import (
     matching_statement,
     source_name,
 )
-from harken.symmetric.database.rows import Place
+from harken.symmetric.database.rows import ShapePlace
 from harken.symmetric.database.schema import Layout
 from harken.symmetric.database.sql.dialect import Row, Source, Word
 from harken.symmetric.semantics import Box
@@ -183,13 +183,13 @@ class RangeQueries:
                 way, columns = self._lookup(form, part)
                 yield _Lookup(part.family, attribute.number * OF_ATTRIBUTE + place, is_access, way, columns)
 
-    def _lookup(self, form: Form, part: Part) -> tuple[Way, Row]:
-        if isinstance(part.said, Place):
-            near = part.said.bounded or form is Form.BOUNDED
+    def _lookup(self, form: IntervalForm, part: Part) -> tuple[Way, Row]:
+        if isinstance(part.said, ShapePlace):
+            near = part.said.bounded or form is IntervalForm.BOUNDED
             return "near" if near else "all", (near, *part.said.columns)
         low, low_closed, high, high_closed = part.said
         keys = self._keys(part.family, *keys_to_search(form, part.said), low, high)
-        segment = form is Form.SEGMENT
+        segment = form is IntervalForm.SEGMENT
         return "near" if segment else "key", (segment, *keys[:3], low_closed, keys[3], high_closed)
 
     def _keys(self, family: Family, *keys: object) -> Sequence[object]:

@@ -28,9 +28,9 @@ from harken.symmetric.database.rows import (
     LEAST,
     UNBOUNDED,
     Key,
-    Place,
+    KeySpan,
+    ShapePlace,
     Sort,
-    Span,
     places_of,
     sort_of,
     spans_of,
@@ -47,7 +47,7 @@ CROWD = 64
 """So many clauses that an attribute does not tell apart are worth a cluster."""
 
 
-class Form(IntEnum):
+class IntervalForm(IntEnum):
     """How an interval, or a set of shapes, is bounded. Numbers are stored: they must not change."""
 
     POINT = 0
@@ -79,8 +79,8 @@ class Part(NamedTuple):
 
     family: Family
     sort: Sort
-    form: Form
-    said: Span | Place
+    form: IntervalForm
+    said: KeySpan | ShapePlace
 
 
 def parts_of(points: PointSet) -> Iterator[Part]:
@@ -88,32 +88,34 @@ def parts_of(points: PointSet) -> Iterator[Part]:
     match points:
         case Anything():
             for family, of in KEYS.items():
-                yield Part(family, Sort.ANYTHING, Form.DOWN, UNBOUNDED[of])
-            yield Part(Family.SHAPES, Sort.ANYTHING, Form.OPEN, places_of(points)[0])
+                yield Part(family, Sort.ANYTHING, IntervalForm.DOWN, UNBOUNDED[of])
+            yield Part(Family.SHAPES, Sort.ANYTHING, IntervalForm.OPEN, places_of(points)[0])
         case Intervals():
             sort = sort_of(points)
             for span in spans_of(points):
                 yield Part(FAMILY[sort], sort, _form(span), span)
         case Shapes() | Lying():
             for place in places_of(points):
-                yield Part(Family.SHAPES, Sort.SHAPE, Form.BOUNDED if place.bounded else Form.OPEN, place)
+                yield Part(
+                    Family.SHAPES, Sort.SHAPE, IntervalForm.BOUNDED if place.bounded else IntervalForm.OPEN, place
+                )
 
 
-def _form(span: Span) -> Form:
+def _form(span: KeySpan) -> IntervalForm:
     if span.low == span.high:
-        return Form.POINT
+        return IntervalForm.POINT
     of = bytes if isinstance(span.low, bytes) else float
     if span.low == LEAST[of]:
-        return Form.DOWN
-    return Form.UP if span.high == GREATEST[of] else Form.SEGMENT
+        return IntervalForm.DOWN
+    return IntervalForm.UP if span.high == GREATEST[of] else IntervalForm.SEGMENT
 
 
-def slot(sort: Sort, form: Form, *, is_access: bool) -> int:
+def slot(sort: Sort, form: IntervalForm, *, is_access: bool) -> int:
     """A slot among those of its attribute."""
     return (sort * _FORMS + form) * _ACCESS + is_access
 
 
-JOINT_SLOT = slot(Sort.NUMBER, Form.POINT, is_access=True)
+JOINT_SLOT = slot(Sort.NUMBER, IntervalForm.POINT, is_access=True)
 """The slot of the joint values of a cluster."""
 
 
@@ -122,21 +124,23 @@ def sort_of_slot(number: int) -> Sort:
     return Sort(number % OF_ATTRIBUTE // (_FORMS * _ACCESS))
 
 
-def slots_to_search(used: int, part: Part) -> Iterator[tuple[int, Form, bool]]:
+def slots_to_search(used: int, part: Part) -> Iterator[tuple[int, IntervalForm, bool]]:
     """The slots in use that may have what meets a part, each with its form and whether it has access paths.
 
     Part of what is asked for anything at all has to be sought among all that its family has.
     """
     for number in _bits(used):
-        sort, form = Sort(number // (_FORMS * _ACCESS)), Form(number // _ACCESS % _FORMS)
+        sort, form = Sort(number // (_FORMS * _ACCESS)), IntervalForm(number // _ACCESS % _FORMS)
         if sort in (part.sort, Sort.ANYTHING) or (part.sort is Sort.ANYTHING and FAMILY[sort] is part.family):
             yield number, form, bool(number % _ACCESS)
 
 
-def keys_to_search(form: Form, span: Span) -> tuple[Key, Key]:
+def keys_to_search(form: IntervalForm, span: KeySpan) -> tuple[Key, Key]:
     """Between what keys a slot of this form has what may meet an interval."""
     of = bytes if isinstance(span.low, bytes) else float
-    return (LEAST[of] if form is Form.UP else span.low), (GREATEST[of] if form is Form.DOWN else span.high)
+    return (LEAST[of] if form is IntervalForm.UP else span.low), (
+        GREATEST[of] if form is IntervalForm.DOWN else span.high
+    )
 
 
 @dataclass(frozen=True, slots=True)

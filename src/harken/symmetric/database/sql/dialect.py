@@ -47,7 +47,7 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class TableIndex:
     """An index, with the statement that makes it."""
 
     name: str
@@ -127,7 +127,7 @@ class Dialect(Protocol):
     def near_table(self, names: Names, table: str, keys: Keys | None) -> list[str]:
         """Statements that make what finds segments (of keys) or shapes by where they lie, besides indexes."""
 
-    def near_index(self, names: Names, table: str, keys: Keys | None) -> list[Index]:
+    def near_index(self, names: Names, table: str, keys: Keys | None) -> list[TableIndex]:
         """The indexes that do."""
 
     def near(self, names: Names, table: str, keys: Keys | None) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from harken.symmetric.contract import Side
 from harken.symmetric.database.rows import Key
-from harken.symmetric.database.sql.dialect import Index, Keys, Names, Row, Source, Word, claim_statement
+from harken.symmetric.database.sql.dialect import Keys, Names, Row, Source, TableIndex, Word, claim_statement
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -150,7 +150,7 @@ class PostgreSQL:
         """Nothing but indexes."""
         return []
 
-    def near_index(self, names: Names, table: str, keys: Keys | None) -> list[Index]:
+    def near_index(self, names: Names, table: str, keys: Keys | None) -> list[TableIndex]:
         """GiST, with the slot as a range, since plain numbers would need an extension."""
         lies = self._lies(names, keys, "")
         # What tells most apart comes first: there are few slots.
@@ -158,7 +158,7 @@ class PostgreSQL:
         made = (
             f"CREATE INDEX {names.bare(table, 'near')} ON {names(table)} USING gist ({lies}, {_slot('')}) {where}"
         )
-        return [Index(names(table, "near"), made)]
+        return [TableIndex(names(table, "near"), made)]
 
     def near(self, names: Names, table: str, keys: Keys | None) -> tuple[str, str]:
         """By the index."""

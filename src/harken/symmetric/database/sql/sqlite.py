@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from harken.symmetric.contract import Side
 from harken.symmetric.database.rows import Key
-from harken.symmetric.database.sql.dialect import Index, Keys, Names, Row, Source, Word, claim_statement
+from harken.symmetric.database.sql.dialect import Keys, Names, Row, Source, TableIndex, Word, claim_statement
 
 if TYPE_CHECKING:
     import sqlite3
@@ -158,7 +158,7 @@ class SQLite:
             f" BEGIN DELETE FROM {table}_tree WHERE id = old.row; END",
         ]
 
-    def near_index(self, names: Names, table: str, keys: Keys | None) -> list[Index]:
+    def near_index(self, names: Names, table: str, keys: Keys | None) -> list[TableIndex]:
         """The tree is its own index."""
         return []
 

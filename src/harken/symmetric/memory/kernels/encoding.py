@@ -29,7 +29,7 @@ from harken.symmetric.memory.kernels.layout import (
 )
 
 
-class Segment(NamedTuple):
+class SegmentArrays(NamedTuple):
     """The arrays of a segment, and which owners are alive."""
 
     words: npt.NDArray[np.int32]
@@ -56,7 +56,7 @@ class Asked(NamedTuple):
 
 @tight
 def encode(
-    segment: Segment,
+    segment: SegmentArrays,
     asked: Asked,
     stream: npt.NDArray[np.float64],
     asked_text: npt.NDArray[np.uint8],
@@ -112,7 +112,7 @@ def _axis_numbered(words: npt.NDArray[np.int32], number: int) -> int:
 
 @part
 def _code(
-    segment: Segment,
+    segment: SegmentArrays,
     axis: int,
     stream: npt.NDArray[np.float64],
     asked_text: npt.NDArray[np.uint8],
@@ -147,7 +147,7 @@ def _code(
 
 
 @part
-def _compare_number(segment: Segment, at: int, key: float, rest: float) -> int:
+def _compare_number(segment: SegmentArrays, at: int, key: float, rest: float) -> int:
     constant = segment.keys[at]
     if constant != key:
         return -1 if constant < key else 1
@@ -159,7 +159,7 @@ def _compare_number(segment: Segment, at: int, key: float, rest: float) -> int:
 
 
 @part
-def _compare_text(segment: Segment, at: int, other: npt.NDArray[np.uint8], begin: int, end: int) -> int:
+def _compare_text(segment: SegmentArrays, at: int, other: npt.NDArray[np.uint8], begin: int, end: int) -> int:
     """Bytes of UTF-8 are ordered as the characters are."""
     first, last = segment.text_at[at], segment.text_at[at + 1]
     for place in range(min(last - first, end - begin)):

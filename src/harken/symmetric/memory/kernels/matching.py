@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.jit import part, tight
-from harken.symmetric.memory.kernels.encoding import Asked, Segment, encode, forget
+from harken.symmetric.memory.kernels.encoding import Asked, SegmentArrays, encode, forget
 from harken.symmetric.memory.kernels.layout import (
     ABSENT,
     ANY,
@@ -77,7 +77,7 @@ def find(
     the count still is right. `scratch` needs room for an axis and a number of the stream each. O(log n + k) for
     constraints that few clauses come near.
     """
-    segment = Segment(words, keys, text_at, text, alive)
+    segment = SegmentArrays(words, keys, text_at, text, alive)
     axes = words[AXES]
     state, notes = scratch[:axes], scratch[axes:]
     for axis in range(axes):
@@ -141,7 +141,7 @@ def _may_fit(notes: npt.NDArray[np.int32], note: int, low: int, high: int) -> bo
 
 
 @part
-def _closeness(segment: Segment, asked: Asked, clause: int) -> int:
+def _closeness(segment: SegmentArrays, asked: Asked, clause: int) -> int:
     """Whether a clause and the asked constraint match: -1 if not, otherwise the flags of the find."""
     words = segment.words
     at = words[ROWS_AT] + ROW * np.int64(words[words[FIRST_AT] + clause])
@@ -167,7 +167,7 @@ def _closeness(segment: Segment, asked: Asked, clause: int) -> int:
 
 
 @part
-def _take(segment: Segment, asked: Asked, clause: int, found: int) -> int:
+def _take(segment: SegmentArrays, asked: Asked, clause: int, found: int) -> int:
     """Count the clause in, if it matches and its owner is alive."""
     flags = _closeness(segment, asked, clause)
     if flags < 0:
@@ -206,7 +206,7 @@ def _covers(words: npt.NDArray[np.int32], asked: Asked, tree: int) -> bool:
 
 
 @tight
-def _find_in_tree(segment: Segment, asked: Asked, tree: int, found: int) -> int:
+def _find_in_tree(segment: SegmentArrays, asked: Asked, tree: int, found: int) -> int:
     words = segment.words
     leaf, items = np.int64(words[tree + LEAF]), np.int64(words[tree + ITEMS])
     node = -1
@@ -273,7 +273,7 @@ def _box_may_fit(words: npt.NDArray[np.int32], asked: Asked, axes_at: int, axes:
 
 
 @part
-def _find_all(segment: Segment, asked: Asked, found: int) -> int:
+def _find_all(segment: SegmentArrays, asked: Asked, found: int) -> int:
     """Whatever there is: the asked constraint decides, and asks nothing."""
     for clause in range(segment.words[CLAUSES]):
         found = _take(segment, asked, clause, found)
@@ -281,7 +281,7 @@ def _find_all(segment: Segment, asked: Asked, found: int) -> int:
 
 
 @part
-def _find_with_one(segment: Segment, asked: Asked, noted: int, found: int) -> int:
+def _find_with_one(segment: SegmentArrays, asked: Asked, noted: int, found: int) -> int:
     """The asked constraint decides: what has the attribute that the fewest have, or come near on."""
     best, fewest = -1, _MANY
     for attribute in range(asked.attributes):
@@ -298,7 +298,7 @@ def _find_with_one(segment: Segment, asked: Asked, noted: int, found: int) -> in
 
 
 @part
-def _find_under_each(segment: Segment, asked: Asked, noted: int, found: int) -> int:
+def _find_under_each(segment: SegmentArrays, asked: Asked, noted: int, found: int) -> int:
     """The held clauses decide: what is listed under an attribute that is asked."""
     words = segment.words
     if words[OPEN_TREE] >= 0:
@@ -338,7 +338,7 @@ def _scattered_near(words: npt.NDArray[np.int32], asked: Asked, noted: int, attr
 
 
 @tight
-def _find_listed(segment: Segment, asked: Asked, noted: int, attribute: int, which: int, found: int) -> int:
+def _find_listed(segment: SegmentArrays, asked: Asked, noted: int, attribute: int, which: int, found: int) -> int:
     """What is in the trees of clauses in place that are listed under an attribute, or under each."""
     words, note = segment.words, 0
     while note < noted:
@@ -353,7 +353,9 @@ def _find_listed(segment: Segment, asked: Asked, noted: int, attribute: int, whi
 
 
 @tight
-def _find_scattered(segment: Segment, asked: Asked, noted: int, attribute: int, which: int, found: int) -> int:
+def _find_scattered(
+    segment: SegmentArrays, asked: Asked, noted: int, attribute: int, which: int, found: int
+) -> int:
     """What is in the trees of scattered clauses under an attribute, or under each."""
     words, note = segment.words, 0
     while note < noted:
