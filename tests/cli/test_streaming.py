@@ -32,8 +32,9 @@ def running(*arguments: object) -> Iterator[subprocess.Popen[bytes]]:
 def answer(process: subprocess.Popen[bytes]) -> bytes:
     """The next line that is printed; nothing if none comes."""
     assert process.stdout is not None
-    ready, _, _ = select.select([process.stdout], [], [], PATIENCE)
-    return process.stdout.readline() if ready else b""
+    waiting = select.poll()
+    waiting.register(process.stdout, select.POLLIN)
+    return process.stdout.readline() if waiting.poll(1_000 * PATIENCE) else b""
 
 
 @pytest.mark.parametrize(

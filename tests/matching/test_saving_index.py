@@ -14,6 +14,7 @@ import pytest
 
 from harken import Engine, Schema, algorithms, persistence
 from harken.errors import IndexFormatError, SchemaError, UnknownSubscriptionError
+from harken.matching import saving
 from harken.matching.kernels.layout import INTERVAL
 from harken.matching.saving import State
 from tests.matching.churning import VARIANTS, Churn, contents, found, index_of, made
@@ -302,7 +303,8 @@ def test_an_engine_may_be_saved_where_it_was_loaded_from(tmp_path):
     churn.check()
 
 
-def test_clusters_are_mapped_and_their_pages_shared_until_written_to(tmp_path):
+def test_clusters_are_mapped_and_their_pages_shared_until_written_to(tmp_path, monkeypatch):
+    monkeypatch.setattr(saving, "SMALL", 0)
     churn = Churn(made("dynamic"), "mapped")
     churn.add(30)
     churn.engine.save(tmp_path / "engine")
@@ -474,3 +476,14 @@ def test_that_a_number_is_one_may_be_asked_of_every_type_of_number(declared_type
     asked = pa.table({"attribute": ["x"], "operator": ["is"], "type": ["float"]})
     with nullcontext() if fits else pytest.raises(SchemaError, match="'x' is declared"):
         persistence._hold_to(Schema({"x": declared_type}), asked)
+
+
+def test_engines_that_are_open_hold_few_files_open(tmp_path):
+    engine = Engine("dynamic")
+    engine.subscribe_many([(id, f"a = {id} AND b < {id % 7}") for id in range(200)])
+    engine.save(tmp_path / "engine")
+    before = len(os.listdir("/proc/self/fd"))
+    held = [Engine.load(tmp_path / "engine") for _ in range(20)]
+    assert all(index_of(each)._store.words.ctypes.data % 64 == 0 for each in held), "blocks start on cache lines"
+    assert all(each.match({"a": 3, "b": 0}) == [3] for each in held)
+    assert len(os.listdir("/proc/self/fd")) - before < len(held)

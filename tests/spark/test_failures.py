@@ -75,3 +75,18 @@ def test_an_error_that_a_real_task_raises_is_found(spark: SparkSession) -> None:
     with pytest.raises(TaskError) as caught, retold():
         spark.range(1).mapInArrow(refuse, "id long").collect()
     assert str(caught.value) == "event 7: not this one; or so it is said"
+
+
+def test_an_error_of_java_without_a_condition_is_told(spark: SparkSession) -> None:
+    spark.conf.set("fs.nowhere.impl", "no.such.FileSystem")
+    with pytest.raises(TaskError, match=r"Class no\.such\.FileSystem not found"), retold():
+        spark.read.text("nowhere://bucket/x").collect()
+
+
+def test_an_error_whose_text_java_took_with_it_passes_through() -> None:
+    class LostError(PySparkException):
+        def __str__(self) -> str:
+            raise ConnectionRefusedError
+
+    LostError.__module__ = "py4j.protocol"
+    assert said(LostError("lost")) is None

@@ -794,3 +794,17 @@ def test_a_profile_says_of_which_types_constants_are() -> None:
     }
     assert [profile.geometric(name) for name in "abcd"] == [False, True, True, False]
     assert Profile.from_json(profile.to_json()) == profile
+
+
+def test_a_plan_warns_of_attributes_that_seem_misspelt(spark, tmp_path):
+    store = Subscriptions.create(tmp_path / "subscriptions")
+    store.append([("a", "prize > 1"), ("b", "price > 1"), ("c", "maker.name = 'x'"), ("d", "EXISTS(maker)")])
+    events = spark.sql("select 1 id, 2.0 price, named_struct('name', 'y') maker")
+    (warning,) = plan(events, store).warnings
+    assert warning == "subscriptions ask for 'prize', which no column is called; did somebody mean 'price'?"
+
+
+def test_a_kept_column_is_not_that_of_the_answer_in_other_letters(spark, tmp_path):
+    store = Subscriptions.create(tmp_path / "subscriptions")
+    with pytest.raises(EventError, match="a column 'Event' cannot be kept"):
+        match(spark.sql("select 1 id, 2 Event"), store, event_id="id", keep=["Event"])

@@ -25,7 +25,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from harken import Engine
-from harken.errors import ConcurrentChangeError, EventError, StorageError, StreamError, UnknownVersionError
+from harken.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    ConcurrentChangeError,
+    DatabaseError,
+    EventError,
+    SinkError,
+    StorageError,
+    StreamError,
+    UnknownVersionError,
+)
 from harken.model.evaluation import truth
 from harken.model.expressions import Expression
 from harken.model.values import Type
@@ -456,10 +466,12 @@ def test_a_new_checkpoint_with_an_old_output_is_refused(scene: Scene, tmp_path: 
     old = scene.checkpoint
     scene.checkpoint = old.with_name("another")
     refused = rf"{re.escape(str(scene.table.path))} has the batches of another query.*{re.escape(str(old))}"
-    fail_to(scene.run, rf"(?s)SinkError: {refused}; write to another place, or go on with that checkpoint")
+    with pytest.raises(SinkError, match=rf"{refused}; write to another place, or go on with that checkpoint"):
+        scene.start()
     scene.run(sink=database)
     scene.checkpoint = old.with_name("a third")
-    fail_to(lambda: scene.run(sink=database), "SinkError: table notifications of .* has the batches of another")
+    with pytest.raises(SinkError, match=r"table notifications of .* has the batches of another"):
+        scene.start(sink=database)
     assert scene.matches() == {0: [(1, "a")]}
 
 
@@ -479,7 +491,8 @@ def test_a_checkpoint_whose_half_was_removed_is_refused(scene: Scene) -> None:
     scene.arrive((1, 1))
     scene.run()
     shutil.rmtree(scene.checkpoint / "spark")
-    fail_to(scene.run, "StreamError: the ledger in .*was removed, or replaced; start with a new checkpoint folder")
+    with pytest.raises(StreamError, match=r"the ledger in .*was removed, or replaced; start with a new"):
+        scene.start()
     assert scene.matches() == {0: [(1, "a")]}
 
 
@@ -1006,7 +1019,8 @@ def test_a_batch_whose_version_is_gone_is_repeated_with_a_later_one(scene: Scene
     scene.subscriptions.append([("b", "x = 1")])
     shutil.rmtree(scene.subscriptions.folder.child("index").path)  # type: ignore[arg-type]
     (scene.subscriptions.folder.child("versions").path / "00000000000000000001.json").unlink()  # type: ignore[operator]
-    fail_to(scene.run, "has no version 1")
+    with pytest.raises(UnknownVersionError, match="has no version 1"):
+        scene.start()
     with pytest.raises(UnknownVersionError, match="has no version 9"):
         repin_batch(scene.checkpoint, scene.subscriptions, scene.table, version=9)
 
@@ -1029,3 +1043,92 @@ def test_a_batch_can_be_repeated_with_a_later_version_until_the_output_has_it(sc
 def test_what_is_no_checkpoint_has_no_status(tmp_path: Path) -> None:
     with pytest.raises(StreamError, match="is no checkpoint of a stream"):
         stream_status(tmp_path)
+
+
+# ---------------------------------------------------------------- whose checkpoint, and where matches go
+
+
+def test_folders_of_a_stream_lie_apart(scene: Scene, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for options in (
+        {"sink": TableSink(out), "rejects": out},
+        {"sink": TableSink(out), "rejects": out / "rejects"},
+        {"sink": TableSink(scene.checkpoint)},
+        {"sink": TableSink(scene.checkpoint.parent)},
+        {"sink": TableSink(scene.subscriptions.folder.child("matches"))},
+    ):
+        with pytest.raises(ArgumentError, match=r"are one folder|lie in each other"):
+            scene.start(on_error="collect" if "rejects" in options else "raise", **options)
+    assert not out.exists()
+    assert not scene.checkpoint.exists()
+
+
+def test_a_checkpoint_goes_on_with_the_subscriptions_it_began_with(scene: Scene, tmp_path: Path) -> None:
+    scene.subscriptions.append([("a", "x > 1")])
+    scene.arrive((1, 5))
+    scene.run()
+    other = Subscriptions.create(tmp_path / "others")
+    other.append([("stranger", "x > 1")])
+    mine, scene.subscriptions = scene.subscriptions, other
+    scene.arrive((2, 5))
+    with pytest.raises(StreamError, match=r"is that of a stream of the subscriptions in .*, and these are others"):
+        scene.start()
+    scene.subscriptions = mine
+    scene.run()
+    assert scene.matches() == {0: [(1, "a")], 1: [(2, "a")]}
+
+
+def test_from_another_output_on_batches_go_there(scene: Scene, tmp_path: Path) -> None:
+    scene.subscriptions.append([("a", "x > 1")])
+    scene.arrive((1, 5))
+    scene.run()
+    scene.arrive((2, 5))
+    other = TableSink(tmp_path / "elsewhere")
+    scene.run(sink=other)
+    assert scene.matches() == {0: [(1, "a")]}
+    assert other.read(scene.spark).collect() == [(2, "a", 1)]
+    assert json.loads((scene.checkpoint / "harken" / "output.json").read_text())["place"] == str(other.path)
+
+
+def test_a_database_that_cannot_be_reached_is_told_before_the_stream_begins(scene: Scene, tmp_path: Path) -> None:
+    scene.subscriptions.append([("a", "x > 1")])
+    scene.arrive((1, 5))
+    with pytest.raises(DatabaseError, match="unable to open"):
+        scene.start(sink=DatabaseSink(f"sqlite:///{tmp_path}/missing/x.db"))
+    scene.run()
+    assert scene.matches() == {0: [(1, "a")]}
+
+
+def test_a_batch_is_not_repinned_for_another_output(scene: Scene, tmp_path: Path) -> None:
+    scene.subscriptions.append([("a", "x > 1")])
+    scene.arrive((1, 5))
+    scene.run()
+    for name in ("0", ".0.crc"):
+        (scene.checkpoint / "spark" / "commits" / name).unlink()
+    with pytest.raises(StreamError, match=r"went to .* so far, not to"):
+        repin_batch(scene.checkpoint, scene.subscriptions, tmp_path / "typo")
+
+
+def test_what_a_sink_cannot_take_is_told_before_the_stream_begins(scene: Scene, tmp_path: Path) -> None:
+    database = DatabaseSink(f"sqlite:///{tmp_path}/x.db")
+    for said, options in {
+        "takes only the ids, not x": {"sink": database, "keep": ["x"]},
+        "needs a column 'subscription'": {"sink": database, "how": "grouped"},
+        "takes the columns 'x' and 'X' for one": {
+            "keep": ["x", "X"],
+            "events": scene.events("id int, x int, X int"),
+        },
+    }.items():
+        with pytest.raises((SinkError, EventError), match=said):
+            scene.start(**options)
+    with pytest.raises(ArgumentTypeError, match="subscriptions is Subscriptions, found str"):
+        match_stream(scene.events(), "subscriptions", tmp_path / "out", checkpoint=tmp_path / "c")  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="or has a trigger, not both"):
+        match_stream(
+            scene.events(),
+            scene.subscriptions,
+            tmp_path / "out",
+            checkpoint=tmp_path / "c",
+            trigger="1 second",
+            available_now=True,
+        )

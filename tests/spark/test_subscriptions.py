@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from harken.compiler import Texts, compile_texts
 from harken.errors import (
+    ArgumentTypeError,
     BulkLoadError,
     ConcurrentChangeError,
     DuplicateSubscriptionError,
@@ -936,3 +937,12 @@ def test_a_stream_that_is_at_a_version_in_a_gap_holds_nobody_up(store: Subscript
         store.upsert(rows(1))
     store.vacuum(keep=10, grace=timedelta())
     assert held(store) == {1: 1}
+
+
+@pytest.mark.parametrize("ids", ["ab", b"ab", 5])
+def test_one_id_is_not_taken_for_several(tmp_path: Path, ids: object) -> None:
+    store = Subscriptions.create(tmp_path / "subscriptions")
+    store.append([("ab", "x = 1"), ("a", "x = 1"), ("b", "x = 1")])
+    with pytest.raises(ArgumentTypeError, match="ids are several, as a list or a column of a DataFrame, found"):
+        store.delete(ids)  # type: ignore[arg-type]
+    assert sorted(store.ids(store.snapshot()).to_pylist()) == ["a", "ab", "b"]

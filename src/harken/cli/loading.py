@@ -74,7 +74,8 @@ def load(
 
     if is_store(path):
         return Loaded(Subscriptions(path), [])
-    store = Subscriptions.create(folder, schema=schema)
+    # Every run of a stream reads the file anew: what it reads takes the place of what the last run read.
+    store = Subscriptions.create(folder, schema=schema, origin="a file")
     by_spark = path.lower().endswith(".parquet") or _is_folder(path)
     refused = _from_parquet(spark, path, store) if by_spark else _from_lines(path, schema, store, progress)
     if refused and not collect:

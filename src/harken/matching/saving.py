@@ -28,6 +28,11 @@ from harken.durable import checksum
 from harken.errors import IndexFormatError
 from harken.matching.untrusted import read_table
 
+SMALL = 1 << 16
+"""Bytes of an array up to which it is read: what is mapped keeps a file open, and a process may have few."""
+
+_LINE = 64
+
 FACTS = "facts"
 _FACTS, _ARRAY, _TABLE = ".json", ".npy", ".arrow"
 
@@ -204,9 +209,21 @@ def _mapped(path: Path, record: Record) -> npt.NDArray[Any]:
     size = math.prod(shape) * dtype.itemsize
     if offset + size != path.stat().st_size:
         raise ValueError(f"it holds an array of {found}, and has no room for that or too much")
-    if not size:
-        return np.zeros(shape, dtype)  # nothing cannot be mapped
+    if size <= SMALL:
+        return _read(path, offset, size).view(dtype).reshape(shape)
     return np.asarray(np.memmap(path, dtype, "c", offset, shape))  # kernels know plain arrays only
+
+
+def _read(path: Path, offset: int, size: int) -> npt.NDArray[np.uint8]:
+    """Bytes of a file, from the beginning of a cache line on, as pages begin."""
+    room = np.empty(size + _LINE, np.uint8)
+    begin = -room.ctypes.data % _LINE
+    found = room[begin : begin + size]
+    with path.open("rb", buffering=0) as file:
+        file.seek(offset)
+        if file.readinto(found.data) != size:
+            raise ValueError("it has become shorter")
+    return found
 
 
 def _header(path: Path) -> tuple[dict[str, Any], int]:

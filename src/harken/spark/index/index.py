@@ -23,7 +23,7 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
-from harken.errors import ConcurrentChangeError, IndexFormatError, UnknownVersionError
+from harken.errors import ConcurrentChangeError, IndexFormatError, StorageError, UnknownVersionError
 from harken.spark.index.building import Blueprint, Lessons, build_by_tasks, build_here
 from harken.spark.index.checking import damaged
 from harken.spark.index.layers import IndexState, Layer
@@ -397,11 +397,22 @@ def index_beside(
     if index is None or not index.exists():
         folder = subscriptions.folder.child("index")
         if VersionLog(folder.child("versions")).latest() is None:
+            _refuse_read_only(subscriptions)
             with suppress(ConcurrentChangeError):
                 build_index(spark, subscriptions)
         index = _BESIDE[subscriptions] = Index(folder, storage_options=subscriptions.folder.options)
         index.grace = subscriptions.grace
     return index, index.refresh(spark, version=version)
+
+
+def _refuse_read_only(subscriptions: Subscriptions) -> None:
+    """StorageError, with what can be done, where no index can lie beside subscriptions."""
+    path = subscriptions.folder.path
+    if path is not None and not os.access(path, os.W_OK):
+        raise StorageError(
+            f"an index cannot be written beside the subscriptions: {path} is read-only",
+            suggestion="build_index(spark, subscriptions, path) puts it elsewhere, and match takes it",
+        )
 
 
 def _started(

@@ -6,7 +6,7 @@ is moved. Past that, events travel to the shards they can concern (the grid of T
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args, over
 
 from harken.engine import OnError
 from harken.errors import ArgumentError, ArgumentTypeError, EventError, closest
+from harken.model.foreign import parents
 from harken.model.schema import Schema
 from harken.model.subscriptions import moment_of
 from harken.normal.kinds import mismatches
@@ -48,8 +49,8 @@ class Plan:
     frame: DataFrame
     rejects: DataFrame | None = None
     """With `on_error="collect"`, the events that cannot be matched."""
-    mismatches: tuple[str, ...] = ()
-    """Attributes that are compared with constants of a kind that their columns never hold."""
+    in_vain: tuple[str, ...] = ()
+    """Attributes that seem misspelt, or are compared with constants of a kind that their columns never hold."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -58,7 +59,7 @@ class Plan:
             f"{name!r} is {kind}, which is foreign: it is there for IS NULL and EXISTS, and all else is unknown"
             for name, kind in self.transport.foreign.items()
         )
-        return (*foreign, *self.mismatches)
+        return (*foreign, *self.in_vain)
 
     def __str__(self) -> str:
         state, transport = self.state, self.transport
@@ -229,9 +230,24 @@ def plan_for(
     if scattered:
         frame = _gathered(frame, event_id is None)
     rejects = _rejects(selected, transport, replace(request, numbered=event_id is None)) if collect else None
-    wrong = mismatches(state.profile.attributes, types_of(events.schema))
-    said = tuple(str(each) for _, each in sorted(wrong.items()))
+    said = (*_misspelt(state, transport, events.columns), *_mismatched(state, events))
     return Plan(state, chosen, transport, copies, frame.toDF(*frame.columns[:2], *names), rejects, said)
+
+
+def _mismatched(state: IndexState, events: DataFrame) -> Iterator[str]:
+    """Attributes that are compared with constants of a kind that their columns never hold."""
+    wrong = mismatches(state.profile.attributes, types_of(events.schema))
+    return (str(each) for _, each in sorted(wrong.items()))
+
+
+def _misspelt(state: IndexState, transport: Transport, names: Sequence[str]) -> Iterator[str]:
+    """Attributes that no column has, though one is called nearly so. Events may well lack what some ask for."""
+    found = set(transport.attributes)
+    reached = found | {parent for name in found for parent in parents(name)}
+    for name in sorted(state.profile.attributes):
+        near = closest(name, names)
+        if name not in reached and found.isdisjoint(parents(name)) and near is not None:
+            yield f"subscriptions ask for {name!r}, which no column is called; did somebody mean {near!r}?"
 
 
 def _rejects(selected: DataFrame, transport: Transport, request: Request) -> DataFrame:
@@ -312,9 +328,9 @@ def _handed_through(
             raise EventError(f"events have no column {name!r}", attribute=name, suggestion=hint)
     taken = {"event", "subscription", "subscriptions"}
     for name in keep:
-        if name in taken:
+        if name.lower() in taken:  # to Spark, `Event` is `event`
             raise EventError(f"a column {name!r} cannot be kept: the answer has one of that name", attribute=name)
-        taken.add(name)
+        taken.add(name.lower())
     quoted = [name.replace("`", "``") for name in (*([] if event_id is None else [event_id]), *keep)]
     return [functions.col(f"`{name}`") for name in quoted], list(keep)
 

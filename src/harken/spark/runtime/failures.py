@@ -16,6 +16,8 @@ from harken.errors import HarkenError, TaskError
 _OURS = re.compile(r"\bharken\.errors\.\w+: (.+)")
 _CONDITION = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\] (?P<said>.+)")
 _CAUSE = re.compile(r"^Caused by: (?:[\w.$]+: )+(.+)", re.MULTILINE)
+_JAVAS = re.compile(r"^: (?:[\w.$]+: )+(.+)", re.MULTILINE)
+"""An error of Java's that has no other cause."""
 _STATE = re.compile(r"\s*SQLSTATE: \w+\s*$")
 _SPARKS = ("pyspark.", "py4j.")
 
@@ -33,7 +35,10 @@ def said(error: BaseException) -> str | None:
     """
     if not is_sparks(error):
         return None
-    text = str(error)
+    try:
+        text = str(error)
+    except OSError:  # of some errors Java has the text, and it has ended
+        return None
     # The last one: where errors were chained, the earlier are what it was made of.
     ours: list[str] = _OURS.findall(text)
     if ours:
@@ -41,10 +46,11 @@ def said(error: BaseException) -> str | None:
     conditions: dict[str, str] = {}
     for found in _CONDITION.finditer(text):
         conditions.setdefault(found["name"], _STATE.sub("", found["said"]).strip().rstrip("."))
-    if not conditions:
-        return None
     causes = [cause.strip().rstrip(".") for cause in _CAUSE.findall(text) if not _CONDITION.match(cause)]
-    return f"Spark says: {'; '.join([*conditions.values(), *causes[-1:]])}"
+    if not conditions and not causes:
+        causes = _JAVAS.findall(text)
+    told = [*conditions.values(), *causes[-1:]]
+    return f"Spark says: {'; '.join(told)}" if told else None
 
 
 @contextmanager

@@ -21,7 +21,7 @@ _ASKED: set[str] = set()
 """The sessions whose workers are known to be good."""
 
 _UNFIT = re.compile(
-    r"PYTHON_VERSION_MISMATCH\][^\n]*|Cannot run program \"[^\"]+\"[^\n]*|No module named [^\n]*|"
+    r"\[?PYTHON_VERSION_MISMATCH\][^\n]*|Cannot run program \"[^\"]+\"[^\n]*|No module named [^\n]*|"
     r"Python in worker has different version[^\n]*"
 )
 """What Spark says of a Python that does not even come to answer."""

@@ -3,6 +3,8 @@
 checkpoint/
   spark/                    Spark's: which events make up which batch, and which batches are done
   harken/query.json         whose ledger this is
+  harken/subscriptions.json which subscriptions are matched
+  harken/output.json        where the matches are
   harken/ledger/….json      which version of the subscriptions matched which batch
   harken/skipped/….json     batches that were given up, and why
   harken/events/            events that still hold
@@ -21,8 +23,11 @@ from harken.errors import StreamError
 from harken.spark.storage import Folder, folder_at
 from harken.spark.streaming.ledger import Ledger
 from harken.spark.streaming.sinks.contract import Query
+from harken.spark.subscriptions.subscriptions import Subscriptions
 
 _OWNER = "query.json"
+_SUBSCRIPTIONS = "subscriptions.json"
+_OUTPUT = "output.json"
 
 
 class Checkpoint:
@@ -33,6 +38,8 @@ class Checkpoint:
     ) -> None:
         self.folder = folder_at(address, storage_options)
         self._query: Query | None = None
+        self._is_bound = False
+        self._output: str | None = None
 
     def __reduce__(self) -> tuple[type[Checkpoint], tuple[Folder]]:
         return Checkpoint, (self.folder,)
@@ -63,6 +70,59 @@ class Checkpoint:
             self._query = Query(id, str(self.folder))
         return self._query
 
+    @property
+    def known(self) -> Query | None:
+        """The query that it is of, if one has begun; StreamError if Spark's half is another's."""
+        if self._id() is None:
+            if self.folder.child("harken").exists(_OWNER):
+                self._claim("none")
+            return None
+        return self.query
+
+    def bind(self, subscriptions: Subscriptions) -> None:
+        """Have the stream go on with the subscriptions that it began with; StreamError if these are others.
+
+        Batches depend on versions, and those of other subscriptions have the same numbers. Asks once.
+        """
+        if self._is_bound:
+            return
+        origin = subscriptions.snapshot().origin
+        now = {"subscriptions": str(subscriptions.folder), "origin": origin}
+        before = self._remembered(_SUBSCRIPTIONS, now)
+        if before["origin"] and origin and before["origin"] != origin:
+            raise StreamError(
+                f"the checkpoint {self.folder} is that of a stream of the subscriptions in "
+                f"{before['subscriptions']}, and these are others, made anew or elsewhere",
+                suggestion="start with a new checkpoint folder, and a new output",
+            )
+        self._is_bound = True
+
+    def check_output(self, place: str) -> None:
+        """StreamError if the matches of this stream went elsewhere so far."""
+        try:
+            before = json.loads(self.folder.child("harken").read(_OUTPUT))["place"]
+        except FileNotFoundError:
+            return
+        if before != place:
+            raise StreamError(
+                f"the matches of the checkpoint {self.folder} went to {before} so far, not to {place}",
+                suggestion=f"name that one; if it was moved, remove {self.folder}/harken/{_OUTPUT}",
+            )
+
+    def note_output(self, place: str) -> None:
+        """Remember where matches are, once some are there."""
+        if place != self._output:
+            self.folder.child("harken").replace(_OUTPUT, json.dumps({"place": place}).encode())
+            self._output = place
+
+    def _remembered(self, name: str, now: dict[str, str]) -> dict[str, str]:
+        """What a file says; it is made if it was not there."""
+        folder = self.folder.child("harken")
+        with suppress(FileExistsError):
+            folder.create(name, json.dumps(now).encode())
+        said: dict[str, str] = json.loads(folder.read(name))
+        return said
+
     def begun(self) -> list[int]:
         """The latest batches that Spark has planned, ascending; it forgets those of long ago."""
         return self._numbers("offsets")
@@ -85,10 +145,7 @@ class Checkpoint:
 
     def _claim(self, id: str) -> None:
         """StreamError if the ledger was written by another query; it is this one's, if it was nobody's."""
-        folder = self.folder.child("harken")
-        with suppress(FileExistsError):
-            folder.create(_OWNER, json.dumps({"id": id}).encode())
-        owner = json.loads(folder.read(_OWNER))["id"]
+        owner = self._remembered(_OWNER, {"id": id})["id"]
         if owner != id:
             raise StreamError(
                 f"the ledger in {self.folder} is that of the query {owner}, and Spark's half that of {id}: "

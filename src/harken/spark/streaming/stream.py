@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harken.engine import OnError
-from harken.errors import ArgumentError, EventError
+from harken.errors import ArgumentError, ArgumentTypeError, EventError
 from harken.spark.index.index import Index, index_beside
 from harken.spark.index.layers import IndexState
 from harken.spark.matching.batch import check_frame, check_words, plan_for
@@ -24,6 +24,7 @@ from harken.spark.streaming.checkpoints import Checkpoint
 from harken.spark.streaming.ledger import LedgerEntry
 from harken.spark.streaming.retained_events import EventValidity, LastingEvents
 from harken.spark.streaming.sinks import Query, Sink, TableSink
+from harken.spark.streaming.sinks.contract import Placed, Remembers
 from harken.spark.subscriptions.readers import Reader, Readers
 from harken.spark.subscriptions.subscriptions import Subscriptions
 
@@ -70,6 +71,10 @@ def match_stream(
     """
     check_words(how, on_error)
     check_frame(events, keep)
+    if not isinstance(subscriptions, Subscriptions):
+        raise ArgumentTypeError.of("subscriptions", "Subscriptions", type(subscriptions).__name__)
+    if available_now and trigger is not None:
+        raise ArgumentError("a query ends when all is done, or has a trigger, not both", argument="trigger")
     if rejects is not None and on_error != "collect":
         raise ArgumentError('rejects are for on_error="collect"', argument="rejects")
     if not events.isStreaming:
@@ -81,16 +86,19 @@ def match_stream(
     check_workers(events.sparkSession)
     place = Checkpoint(checkpoint, storage_options)
     told = place.folder.child("rejects") if rejects is None else rejects
-    matcher = BatchMatcher(
-        subscriptions,
-        _sink(output, storage_options),
-        place,
-        event_id,
-        tuple(keep),
-        how,
-        validity,
-        None if on_error == "raise" else _sink(told, storage_options),
+    sink, aside = _sink(output, storage_options), _sink(told, storage_options)
+    _keep_apart(
+        {"checkpoint": place.folder, "subscriptions": subscriptions.folder, "output": _folder(sink)}
+        | ({} if rejects is None else {"rejects": _folder(aside)})
     )
+    columns = ["event", "subscription" if how == "pairs" else "subscriptions", *keep]
+    if isinstance(sink, Placed):
+        sink.check(columns)
+    matcher = BatchMatcher(
+        subscriptions, sink, place, event_id, tuple(keep), how, validity, None if on_error == "raise" else aside
+    )
+    if not type(events).__module__.startswith("pyspark.sql.connect"):  # else the server knows these places, not we
+        matcher.claim()
     source = matcher.prepared(events)
     writer = source.writeStream.foreachBatch(matcher).option("checkpointLocation", place.spark.address)
     if name is not None:
@@ -106,6 +114,26 @@ def _sink(given: Sink | Address, options: Mapping[str, Any] | None) -> Sink:
     if isinstance(given, str | os.PathLike | Folder):
         return TableSink(given, storage_options=options)
     return given
+
+
+def _place(sink: Sink) -> str:
+    return sink.place if isinstance(sink, Placed) else str(sink)
+
+
+def _folder(sink: Sink) -> Folder | None:
+    return sink.folder if isinstance(sink, TableSink) else None
+
+
+def _keep_apart(folders: Mapping[str, Folder | None]) -> None:
+    """ArgumentError if one of these folders is another one, or lies in it: the files of each are its own."""
+    known = {name: f"{folder.address}/" for name, folder in folders.items() if folder is not None}
+    for name, one in known.items():
+        for other in known:
+            if name != other and one.startswith(known[other]):
+                said = (
+                    "are one folder" if one == known[other] else f"lie in each other: {one} is in {known[other]}"
+                )
+                raise ArgumentError(f"{name} and {other} {said}", argument=name, suggestion="give each its own")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +152,15 @@ class BatchMatcher:
     _noted: set[tuple[int, int]] = field(default_factory=set, init=False, compare=False, repr=False)
     """Where this stream was last noted to be."""
 
+    def claim(self) -> None:
+        """Refuse, now and not with the first batch, a checkpoint or an output that is that of another stream."""
+        sink, known = self.sink, self.checkpoint.known
+        owner = sink.owner() if isinstance(sink, Remembers) else None
+        if owner is not None:
+            (known or Query("", str(self.checkpoint.folder))).refuse(owner, _place(sink))
+        if known is not None:
+            self.checkpoint.bind(self.subscriptions)
+
     def prepared(self, events: DataFrame) -> DataFrame:
         """The stream to run on: where events are kept, changes of the subscriptions are part of it."""
         if self.validity is None:
@@ -137,6 +174,7 @@ class BatchMatcher:
         events_kept = self.checkpoint.events
         lasting = None if self.validity is None else LastingEvents(events_kept, self.validity)
         query = self.checkpoint.query  # refuses a ledger of another query, before anything is added to it
+        self.checkpoint.bind(self.subscriptions)
         clock = None if lasting is None else lasting.clock(batch)
         entry = self.checkpoint.ledger.decide(batch, self.subscriptions.version, clock)
         if entry.skipped is not None:
@@ -174,6 +212,8 @@ class BatchMatcher:
         # of a column that tables have to keep to.
         if self.subscriptions.snapshot(entry.version).integer_ids is not None:
             self.sink.write(entry.batch, matches, self.checkpoint.query)
+            if isinstance(self.sink, Placed):
+                self.checkpoint.note_output(self.sink.place)
 
     def _matched(
         self, events: DataFrame, index: Index, state: IndexState, entry: LedgerEntry, *, tell: bool = True

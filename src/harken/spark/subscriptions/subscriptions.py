@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from harken.errors import (
+    ArgumentTypeError,
     BulkLoadError,
     ConcurrentChangeError,
     DuplicateSubscriptionError,
@@ -124,15 +125,21 @@ class Subscriptions:
         schema: Schema | dict[str, Type | str] | None = None,
         limits: Limits = DEFAULT_LIMITS,
         exist_ok: bool = False,
+        origin: str | None = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> Subscriptions:
         """Start a folder, with version 0, which is empty; OutputExistsError if there is one already.
 
         With `exist_ok`, open the one there is, whatever it holds, if it has the same schema and limits. So several
         processes may do it at once, and a script may be run again.
+
+        A stream goes on only with subscriptions of the `origin` that it began with: a name that no others have,
+        unless one is given to subscriptions that take the place of others.
         """
         declared = schema if schema is None or isinstance(schema, Schema) else Schema(schema)
-        first = Snapshot(0, Rules(declared, limits), None, (), Profile(), origin=uuid.uuid4().hex)
+        first = Snapshot(
+            0, Rules(declared, limits), None, (), Profile(), origin=uuid.uuid4().hex if origin is None else origin
+        )
         folder = folder_at(path, storage_options)
         log = VersionLog(folder.child("versions"))
         # Of one that is old, version 0 may be forgotten.
@@ -413,6 +420,10 @@ def _is_frame(rows: object) -> bool:
 
 def _ids_of(ids: object) -> pa.Array:
     """Ids as files have them; SubscriptionError if they cannot be ids."""
+    if isinstance(ids, str | bytes) or not (_is_frame(ids) or hasattr(ids, "__iter__")):
+        found = f"{type(ids).__name__} {ids!r}" if isinstance(ids, str | bytes | int) else type(ids).__name__
+        said = f"ids are several, as a list or a column of a DataFrame, found {found}"
+        raise ArgumentTypeError(said, argument="ids", suggestion="for one, write a list of one")
     if _is_frame(ids):
         ids = ids.select("id").toArrow().column("id")  # type: ignore[attr-defined]
     if not isinstance(ids, pa.ChunkedArray | pa.Array | np.ndarray):

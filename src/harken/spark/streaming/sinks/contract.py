@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -62,18 +64,40 @@ class Remembers(Protocol):
     def has(self, batch: int) -> bool:
         """Whether a batch is there."""
 
+    def owner(self) -> Query | None:
+        """The query that has written here first, if any has."""
 
-def require(matches: DataFrame, *wanted: str, sink: str) -> None:
+
+@runtime_checkable
+class Placed(Protocol):
+    """A sink that knows where its matches are, and which it can take."""
+
+    @property
+    def place(self) -> str:
+        """The place, by a name that two sinks share if they write to the same one. Without passwords."""
+
+    def check(self, columns: Sequence[str]) -> None:
+        """SinkError if it cannot take matches of these columns: before a stream is started, not with a batch."""
+
+
+def require(columns: Sequence[str], *wanted: str, sink: str) -> None:
     """SinkError if matches lack a column that the sink cannot do without."""
     for name in wanted:
-        if name not in matches.columns:
-            raise SinkError(f"{sink} needs a column {name!r}; there are {', '.join(matches.columns)}")
+        if name not in columns:
+            raise SinkError(f"{sink} needs a column {name!r}; there are {', '.join(columns)}")
 
 
-def reserve(matches: DataFrame, *taken: str) -> None:
-    """SinkError if matches have a column of a name that a sink uses for something else; Spark ignores case."""
+def reserve(columns: Sequence[str], *taken: str) -> None:
+    """SinkError if matches have a column of a name that stands for something else; Spark ignores case."""
     said = {BATCH: "the number of the batch", QUERY: "the query"}
-    for name in matches.columns:
+    for name, count in Counter(each.lower() for each in columns).items():
+        if count > 1:
+            alike = [each for each in columns if each.lower() == name]
+            raise SinkError(
+                f"Spark takes the columns {' and '.join(map(repr, alike))} for one",
+                suggestion="keep it by another name",
+            )
+    for name in columns:
         if name.lower() in taken:
             raise SinkError(
                 f"a column {name!r} would be mistaken for {said[name.lower()]}",

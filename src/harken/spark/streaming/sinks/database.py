@@ -7,7 +7,7 @@ batch that comes again is recognised by its note.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,6 +27,7 @@ CHUNK = 10_000
 """Rows that go to the database at once. More gain little, and take memory."""
 
 _PAIR = ("event", "subscription")
+_TAKES_PAIRS = "a database sink takes pairs: it"
 
 
 class DatabaseSink:
@@ -37,7 +38,7 @@ class DatabaseSink:
     (event, subscription), `<table>_batches`, which notes every batch with the number of its matches, and
     `<table>_query`, which notes whose batches they are: the first query to write owns the table. Whole numbers are
     stored as BIGINT, everything else as TEXT, the way Spark writes it. A pair that an earlier batch
-    brought keeps the number of that batch.
+    brought keeps the number of that batch: an event whose id comes again, with the same matches, leaves no trace.
 
     Takes pairs; their other columns are not stored. The matches of a batch come to the driver as Arrow before its
     transaction begins, so that no lock waits for Spark: a pair of integers takes 16 bytes, and
@@ -71,12 +72,37 @@ class DatabaseSink:
         with self._transaction(f"prepare table {self.table}") as connection:
             tables.prepare(connection)
             if query is not None:
-                query.refuse(tables.owner(connection, query), f"table {self.table} of {shown(self._url)}")
+                query.refuse(tables.owner(connection, query), self.place)
             if tables.noted(connection, batch):
                 return
         rows = pairs.toArrow()
         with self._transaction(f"write batch {batch} to table {self.table}") as connection:
             tables.add(connection, batch, rows, self.chunk)
+
+    @property
+    def place(self) -> str:
+        """The database and the table."""
+        return f"table {self.table} of {shown(self._url)}"
+
+    def check(self, columns: Sequence[str]) -> None:
+        """SinkError unless they are pairs and nothing else."""
+        require(columns, *_PAIR, sink=_TAKES_PAIRS)
+        others = [name for name in columns if name not in _PAIR]
+        if others:
+            said = f"a database takes only the ids, not {', '.join(others)}"
+            raise SinkError(said, suggestion="a TableSink takes all columns")
+
+    def owner(self) -> Query | None:
+        """The query whose batches are noted, if there is one."""
+        from sqlalchemy import Text, column, inspect, select, table
+
+        with self._transaction(f"look into table {self.table}") as connection:
+            notes = f"{self.table}_query"
+            if not inspect(connection).has_table(notes):
+                return None
+            columns = column("id", Text()), column("checkpoint", Text())
+            known = connection.execute(select(*columns).select_from(table(notes))).first()
+            return None if known is None else Query(*known)
 
     def has(self, batch: int) -> bool:
         """Whether a batch is noted."""
@@ -176,7 +202,7 @@ def _pairs(matches: DataFrame) -> DataFrame:
     """Event and subscription, as bigint or string."""
     from pyspark.sql.types import IntegralType
 
-    require(matches, *_PAIR, sink="a database sink takes pairs: it")
+    require(matches.columns, *_PAIR, sink=_TAKES_PAIRS)
     whole = {name: isinstance(matches.schema[name].dataType, IntegralType) for name in _PAIR}
     return matches.select(
         *(matches[name].cast("bigint") if whole[name] else text(matches, name).alias(name) for name in _PAIR)

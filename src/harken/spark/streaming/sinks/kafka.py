@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,16 @@ class KafkaSink:
     topic: str
     options: Mapping[str, str] = field(default_factory=dict, kw_only=True, repr=False)  # they may hold passwords
 
+    @property
+    def place(self) -> str:
+        """The topic and its servers."""
+        return f"topic {self.topic} of {self.servers}"
+
+    def check(self, columns: Sequence[str]) -> None:
+        """SinkError without `event`, or with a name that messages use for something else."""
+        require(columns, "event", sink="a Kafka sink")
+        reserve(columns, BATCH, QUERY)
+
     def write(self, batch: int, matches: DataFrame, query: Query | None = None) -> None:
         """Send the matches of a batch, each at least once.
 
@@ -49,7 +59,7 @@ class KafkaSink:
         """
         from pyspark.errors import AnalysisException
 
-        reserve(matches, BATCH, QUERY)
+        self.check(matches.columns)
         messages = _messages(batch, matches, query)
         to = {**self.options, "kafka.bootstrap.servers": self.servers, "topic": self.topic}
         try:
@@ -66,7 +76,6 @@ class KafkaSink:
 def _messages(batch: int, matches: DataFrame, query: Query | None) -> DataFrame:
     from pyspark.sql import functions
 
-    require(matches, "event", sink="a Kafka sink")
     of = [functions.lit(batch).alias(BATCH)]
     if query is not None:
         of.append(functions.lit(query.id).alias(QUERY))

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
@@ -100,9 +100,9 @@ class TableSink:
         own.
         """
         if query is not None:
-            query.refuse(self._owner(query), str(self.folder))
+            query.refuse(self._claimed(query), str(self.folder))
         if not self.has(batch):
-            reserve(matches, BATCH)
+            self.check(matches.columns)
             self._check(matches.schema)
             staging = f"{_STAGING}/{batch}/{uuid.uuid4().hex}"
             _write(matches.repartition(self.files), self.folder, staging, self.format)
@@ -112,6 +112,22 @@ class TableSink:
         # Not before: an attempt that is thought dead could otherwise put what is left of its folder into place.
         gone = [f"{_STAGING}/{batch}"]
         self.folder.remove(gone if self.folder.renames else [*gone, _record(batch - RECORDS)])
+
+    @property
+    def place(self) -> str:
+        """The folder."""
+        return str(self.folder)
+
+    def check(self, columns: Sequence[str]) -> None:
+        """SinkError if one is named `batch`, or two differ by case only."""
+        reserve(columns, BATCH)
+
+    def owner(self) -> Query | None:
+        """The query that the table belongs to, if it belongs to any."""
+        try:
+            return Query(**json.loads(self.folder.read(_QUERY)))
+        except FileNotFoundError:
+            return None
 
     def has(self, batch: int) -> bool:
         """Whether a batch is there."""
@@ -133,15 +149,14 @@ class TableSink:
             .load(literally(self.folder.address))
         )
 
-    def _owner(self, query: Query) -> Query:
+    def _claimed(self, query: Query) -> Query:
         """The query that the table belongs to: this one, if there was none before."""
-        try:
-            return Query(**json.loads(self.folder.read(_QUERY)))
-        except FileNotFoundError:
-            claim = json.dumps({"id": query.id, "checkpoint": query.checkpoint}).encode()
+        owner = self.owner()
+        if owner is not None:
+            return owner
         with suppress(FileExistsError):
-            self.folder.create(_QUERY, claim)
-        return Query(**json.loads(self.folder.read(_QUERY)))
+            self.folder.create(_QUERY, json.dumps({"id": query.id, "checkpoint": query.checkpoint}).encode())
+        return self.owner() or query
 
     def _schema(self) -> StructType | None:
         """The columns of the table; None before the first batch."""
