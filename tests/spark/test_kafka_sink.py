@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrameWriter, SparkSession
 
 from harken.errors import HarkenError, SinkError
 from harken.spark.streaming.sinks import KafkaSink
@@ -161,10 +161,20 @@ def test_a_session_without_the_connector_is_told_which_package_it_lacks(spark: S
     assert isinstance(caught.value, HarkenError)
 
 
-def test_other_errors_of_spark_are_not_taken_for_a_missing_connector(spark: SparkSession) -> None:
-    sink = KafkaSink("127.0.0.1:1", "matches")
-    with pytest.raises(AnalysisException, match="AMBIGUOUS"):
-        sink.write(0, spark.sql("select 1L event, 2L event"))
+def test_other_errors_of_spark_are_not_taken_for_a_missing_connector(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: DataFrameWriter) -> None:
+        raise AnalysisException("[UNSUPPORTED] this cannot be written")
+
+    monkeypatch.setattr(DataFrameWriter, "save", refuse)
+    with pytest.raises(AnalysisException, match="UNSUPPORTED"):
+        KafkaSink("127.0.0.1:1", "matches").write(0, spark.sql("select 1L event, 2L subscription"))
+
+
+def test_columns_that_spark_takes_for_one_are_refused(spark: SparkSession) -> None:
+    with pytest.raises(SinkError, match="takes the columns 'event' and 'Event' for one"):
+        KafkaSink("127.0.0.1:1", "matches").write(0, spark.sql("select 1L event, 2L Event"))
 
 
 def test_matches_without_events_are_refused(spark: SparkSession) -> None:

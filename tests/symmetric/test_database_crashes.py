@@ -176,9 +176,13 @@ def _until_it_fails(store: Store, seed: int, notes: list[Note]) -> None:
 
 
 def _kill_backends(postmaster: psutil.Process) -> None:
-    for process in postmaster.children():
-        if "postgres postgres" in " ".join(process.cmdline()):  # its user and its database
-            os.kill(process.pid, signal.SIGKILL)
+    """The server ends all others then, and starts anew: until it has, some of them still answer."""
+    before = {process: " ".join(process.cmdline()) for process in postmaster.children()}
+    killed = [process for process, said in before.items() if "postgres postgres" in said]  # its user and database
+    for process in killed:
+        os.kill(process.pid, signal.SIGKILL)
+    if killed:
+        psutil.wait_procs([process for process, said in before.items() if "logger" not in said], timeout=60)
 
 
 def _wait_for(store: Store) -> None:
