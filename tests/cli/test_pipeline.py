@@ -430,6 +430,7 @@ def test_a_stream_needs_to_know_its_columns(subscriptions: Path, tmp_path: Path)
 # ---------------------------------------------------------------- in a process of its own
 
 
+@pytest.mark.long
 def test_a_run_says_only_its_summary_and_leaves_no_process(
     subscriptions: Path, events: Path, tmp_path: Path
 ) -> None:

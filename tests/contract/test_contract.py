@@ -29,6 +29,9 @@ VARIANTS = {name: (name, {}) for name in algorithms()} | {
     "auto-growing": ("auto", {"small": 20}),
     "propagation-without-prefetch": ("propagation", {"prefetch": False}),
 }
+if IS_PLAIN or IS_CHECKED:  # those that together run every loop
+    OWN_LOOPS = ("counting", "dynamic-restless", "static-eager", "propagation-without-prefetch")
+    VARIANTS = {name: VARIANTS[name] for name in OWN_LOOPS}
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -328,6 +328,7 @@ def test_a_server_that_cannot_be_reached_is_named(s3_store: S3Server) -> None:
         folder.entries()
 
 
+@pytest.mark.long
 def test_a_name_node_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
@@ -347,6 +348,7 @@ def test_a_path_through_a_file_is_refused(empty: Folder) -> None:
     assert names(empty.files()) == ["a"]
 
 
+@pytest.mark.long
 def test_hdfs_tells_no_stack_of_its_server(hdfs_store: HdfsCluster) -> None:
     folder = folder_at(f"{hdfs_store.address}/words")
     with pytest.raises(StorageError, match=r"could not write a:b in hdfs.*Invalid path name") as caught:

@@ -154,15 +154,17 @@ class ConstantOrder:
 
     def labels_of_numbers(self, values: Numbers) -> npt.NDArray[np.int64]:
         """The labels of many numbers at once."""
-        floors = self._floors_for(values.dtype.kind == "f")
-        labels = self.labels()
-        comparable = values.astype(floors.values.dtype, copy=False)
-        place = floors.below + np.searchsorted(floors.values, comparable)
+        floors, labels = self._floors_for(values.dtype.kind == "f"), self.labels()
         if not len(floors.values):
             return np.full(len(values), labels[-1] + 1 if len(labels) else 0)
-        at = np.minimum(place, len(labels) - 1)
-        within = np.maximum(at - floors.below, 0)
-        differs = (floors.values[within] != comparable) | floors.is_met_by_none[within]
+        comparable = values.astype(floors.values.dtype, copy=False)
+        place = np.searchsorted(floors.values, comparable)
+        at = np.minimum(place, len(floors.values) - 1)
+        differs = floors.values[at] != comparable
+        if floors.is_met_by_none is not None:
+            differs |= floors.is_met_by_none[at]
+        if floors.below:
+            labels = labels[floors.below :]
         return np.asarray(np.where(place < len(labels), labels[at] - differs, labels[-1] + 1), np.int64)
 
     def labels(self) -> npt.NDArray[np.int64]:
@@ -192,8 +194,8 @@ class Floors:
     """
 
     values: npt.NDArray[np.float64] | npt.NDArray[np.int64]
-    is_met_by_none: npt.NDArray[np.bool_]
-    """Whether the constant is more than its floor."""
+    is_met_by_none: npt.NDArray[np.bool_] | None
+    """Whether the constant is more than its floor; None if none is."""
     below: int
     """How many constants are less than all numbers, and have no floor."""
 
@@ -202,13 +204,14 @@ class Floors:
         """Of floats if `real`, of ints otherwise."""
         if real:
             floors = [_float_floor(constant) for constant in constants]
-            met = [floor == constant for floor, constant in zip(floors, constants, strict=True)]
-            return cls(np.array(floors, np.float64), ~np.array(met, np.bool_), 0)
+            unmet = [floor != constant for floor, constant in zip(floors, constants, strict=True)]
+            return cls(np.array(floors, np.float64), np.array(unmet) if any(unmet) else None, 0)
         whole = [math.floor(constant) for constant in constants]
         below = bisect_left(whole, INT_MIN)
-        met = [floor == constant <= INT_MAX for floor, constant in zip(whole, constants, strict=True)]
-        kept = [min(floor, INT_MAX) for floor in whole[below:]]
-        return cls(np.array(kept, np.int64), ~np.array(met[below:], np.bool_), below)
+        pairs = list(zip(whole, constants, strict=True))[below:]
+        unmet = [floor != constant or constant > INT_MAX for floor, constant in pairs]
+        kept = np.array([min(floor, INT_MAX) for floor, _ in pairs], np.int64)
+        return cls(kept, np.array(unmet) if any(unmet) else None, below)
 
 
 def _float_floor(constant: int | float | Exact) -> float:
