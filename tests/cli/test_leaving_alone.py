@@ -11,7 +11,7 @@ from harken.cli.jobs import _or_no_output
 from harken.cli.streams import _check_continues
 from harken.errors import OutputExistsError
 from harken.spark.storage import folder_at
-from harken.spark.streaming.retained_events import LastingEvents
+from harken.spark.streaming.retained_events import RetainedEvents
 
 
 def job(folder: Path) -> SimpleNamespace:
@@ -67,5 +67,5 @@ def test_a_stream_knows_rejects_of_an_earlier_run_again(tmp_path):
 def test_what_crashed_batches_left_goes_and_all_else_stays(tmp_path):
     stale = ("7-0123456789abcdef/events", "3-fedcba9876543210/part-0.parquet")
     files(tmp_path, *stale, ".git/config", "notes.txt")
-    LastingEvents(folder_at(tmp_path), None).expire(8, None)
+    RetainedEvents(folder_at(tmp_path), None).expire(8, None)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".git", "notes.txt"]

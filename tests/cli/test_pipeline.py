@@ -335,6 +335,15 @@ def test_a_stream_collects_events_at_fault(tmp_path: Path) -> None:
     ] == [(2, "price", "nan")]
 
 
+def test_a_stream_does_not_put_rejects_among_its_matches(subscriptions: Path, tmp_path: Path) -> None:
+    incoming, out = tmp_path / "incoming", tmp_path / "matches"
+    incoming.mkdir()
+    (incoming / "a.jsonl").write_text('{"id": 1, "price": 1}\n')
+    done = pipeline(subscriptions, incoming, out, "--on-error", "collect", "--rejects", out, "--stream", "--once")
+    assert done.status == 2
+    assert "rejects and output lie in each other" in done.err
+
+
 def test_a_stream_goes_on_with_new_files_only(subscriptions: Path, events: Path, tmp_path: Path) -> None:
     incoming, out = tmp_path / "incoming", tmp_path / "matches"
     incoming.mkdir()
@@ -430,7 +439,6 @@ def test_a_stream_needs_to_know_its_columns(subscriptions: Path, tmp_path: Path)
 # ---------------------------------------------------------------- in a process of its own
 
 
-@pytest.mark.long
 def test_a_run_says_only_its_summary_and_leaves_no_process(
     subscriptions: Path, events: Path, tmp_path: Path
 ) -> None:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from harken.spark import DatabaseSink, EventValidity, Query, Subscriptions, TableSink, local_session, match_stream
 from harken.spark.storage import Folder, folder_at
 from harken.spark.streaming.ledger import Ledger
-from harken.spark.streaming.retained_events import LastingEvents
+from harken.spark.streaming.retained_events import RetainedEvents
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -41,8 +41,8 @@ STEPS = (
     (Ledger, "decide"),
     (TableSink, "write"),
     (DatabaseSink, "write"),
-    (LastingEvents, "keep"),
-    (LastingEvents, "expire"),
+    (RetainedEvents, "keep"),
+    (RetainedEvents, "expire"),
 )
 """Of a batch, in order. Spark has planned it before, and notes after the last of them that it is done."""
 

@@ -165,7 +165,6 @@ def test_jobs_that_append_at_once_lose_nothing(spark: SparkSession, tmp_path: Pa
 # ---------------------------------------------------------------- failed
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("strategy", ["local", "grid"])
 def test_a_job_that_fails_leaves_no_output(spark: SparkSession, tmp_path: Path, strategy: str) -> None:
     """An event of the last partition cannot be matched, when others have been."""

@@ -146,7 +146,6 @@ def test_a_folder_may_be_named_that_all_machines_reach(spark, empty, monkeypatch
     assert empty.entries() == []
 
 
-@pytest.mark.long
 def test_a_process_leaves_no_file_behind(tmp_path):
     program = f"""
 from harken.errors import ArgumentError

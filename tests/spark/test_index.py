@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from harken import Engine
-from harken.errors import ConcurrentChangeError, IndexFormatError, UnknownVersionError
+from harken.errors import ConcurrentChangeError, IndexFormatError, StorageError, UnknownVersionError
 from harken.spark import Index, Subscriptions, build_index, event_statistics, match
 from harken.spark.index import index as indexing
 from harken.spark.index import sizing
@@ -760,6 +760,17 @@ def test_a_folder_that_was_begun_anew_gets_an_index_of_its_own(
     anew.append(texts(*range(20, 23)))
     for index in (elsewhere, Index(tmp_path / "elsewhere")):
         assert pairs(index.refresh(NO_SPARK), index) == expected(anew)
+
+
+def test_beside_subscriptions_that_are_only_read_no_index_is_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Subscriptions.create(tmp_path / "subscriptions")
+    store.append([(1, "n = 1")])
+    monkeypatch.setattr(indexing.os, "access", lambda path, how: False)  # for who is root, all can be written
+    with pytest.raises(StorageError, match=r"is read-only; build_index\(spark, subscriptions, path\) puts it"):
+        index_beside(None, store)
+    assert not (tmp_path / "subscriptions" / "index").exists()
 
 
 def test_an_index_beside_a_folder_forgets_old_versions_by_itself(

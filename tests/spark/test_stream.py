@@ -55,7 +55,7 @@ from harken.spark.index import index as index_room
 from harken.spark.index.index import Index, build_index
 from harken.spark.streaming import ledger as ledger_room
 from harken.spark.streaming.ledger import Ledger
-from harken.spark.streaming.retained_events import LastingEvents
+from harken.spark.streaming.retained_events import RetainedEvents
 from harken.spark.subscriptions.versions import VersionLog
 from tests.contract.checks import arrow_events
 from tests.strategies import TYPED, Generator
@@ -509,7 +509,7 @@ def test_an_address_that_is_not_supported_is_refused_by_name(scene: Scene) -> No
 
 def folders(scene: Scene) -> list[str]:
     """The batches that are kept, and whatever else lies there."""
-    kept = {each.folder: f"batch={each.batch}" for each in LastingEvents(scene.kept, EventValidity(HOUR)).kept()}
+    kept = {each.folder: f"batch={each.batch}" for each in RetainedEvents(scene.kept, EventValidity(HOUR)).kept()}
     named = {path.name for path in scene.kept.glob("*") if not path.name.startswith("batch=")}
     return sorted([*kept.values(), *(named - set(kept))])
 
@@ -679,7 +679,7 @@ def test_a_crash_after_the_matches_are_written_loses_no_event(
     scene.subscriptions.append([("a", "x = 1")])
     scene.arrive((1, 1))
     with monkeypatch.context() as crashing:
-        crashing.setattr(LastingEvents, place, crash)
+        crashing.setattr(RetainedEvents, place, crash)
         fail_to(lambda: scene.run(validity=validity))
     scene.subscriptions.append([("b", "x = 1")])
     scene.arrive((2, 1))
@@ -744,7 +744,7 @@ def elsewhere(spark: SparkSession) -> Iterator[SparkSession]:
     spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
-def still_there(lasting: LastingEvents, events: DataFrame, clock: datetime) -> list[int]:
+def still_there(lasting: RetainedEvents, events: DataFrame, clock: datetime) -> list[int]:
     earlier = lasting.before(events, 1, clock)
     return [] if earlier is None else sorted(row.id for row in earlier.select("id").collect())
 
@@ -756,7 +756,7 @@ def test_the_time_zone_of_a_session_does_not_matter(elsewhere: SparkSession, tmp
     lasts = timedelta(days=30, microseconds=1)
     for kind in ("timestamp", "timestamp_ntz"):
         zoned = "t" if kind == "timestamp" else "convert_timezone('UTC', t::timestamp_ntz)"
-        lasting = LastingEvents(tmp_path / kind, EventValidity(lasts=lasts, event_time="t"))
+        lasting = RetainedEvents(tmp_path / kind, EventValidity(lasts=lasts, event_time="t"))
         typed = events.selectExpr("id", f"{zoned}::{kind} as t")
         lasting.keep(0, typed, NOON, NOON)
         assert lasting.clock(1) == NOON + timedelta(seconds=1)
@@ -767,17 +767,17 @@ def test_the_time_zone_of_a_session_does_not_matter(elsewhere: SparkSession, tmp
 
 def test_moments_that_python_has_not_are_as_good_as_the_last(spark: SparkSession, tmp_path: Path) -> None:
     events = spark.sql("select 1 id, timestamp_micros(568971820800000000) t, timestamp'2026-01-01' until")
-    lasting = LastingEvents(tmp_path / "a", EventValidity(until="t", event_time="until"))
+    lasting = RetainedEvents(tmp_path / "a", EventValidity(until="t", event_time="until"))
     lasting.keep(0, events, NOON, NOON)
     assert still_there(lasting, events, datetime.max.replace(tzinfo=UTC)) == [1]
-    lasting = LastingEvents(tmp_path / "b", EventValidity(until="until", event_time="t"))
+    lasting = RetainedEvents(tmp_path / "b", EventValidity(until="until", event_time="t"))
     lasting.keep(0, events, NOON, NOON)
     assert lasting.clock(1) == datetime.max.replace(tzinfo=UTC)
 
 
 def test_a_stream_without_event_times_so_far_expires_nothing(spark: SparkSession, tmp_path: Path) -> None:
     events = spark.sql("select 1 id, cast(null as timestamp) t, timestamp'1600-01-01' until")
-    lasting = LastingEvents(tmp_path / "events", EventValidity(until="until", event_time="t"))
+    lasting = RetainedEvents(tmp_path / "events", EventValidity(until="until", event_time="t"))
     clock = lasting.clock(0)
     assert clock == datetime.min.replace(tzinfo=UTC)
     lasting.keep(0, events, NOON, clock)

@@ -20,10 +20,12 @@ from harken.cli.stages import Stages
 from harken.errors import OutputExistsError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from harken.spark import Query, Sink, Subscriptions
+    from harken.spark import DatabaseSink, Query, Subscriptions, TableSink
     from harken.spark.storage import Folder
     from harken.spark.streaming.checkpoints import Checkpoint
 
@@ -112,13 +114,35 @@ def _started_rejects(job: Job, events: DataFrame) -> StreamingQuery:
 
 @dataclass(slots=True)
 class CountingSink:
-    """Hands matches to another sink, and counts them."""
+    """Hands matches to another sink, and counts them; else it is as the other one."""
 
-    sink: Sink
+    sink: TableSink | DatabaseSink
     count: Column
     begun: frozenset[int]
     """Batches that an earlier run has begun, and may have written."""
     matches: int = field(default=0, init=False)
+
+    @property
+    def folder(self) -> Folder | None:
+        """Of the other, if it has one."""
+        return getattr(self.sink, "folder", None)
+
+    @property
+    def place(self) -> str:
+        """Of the other."""
+        return self.sink.place
+
+    def check(self, columns: Sequence[str]) -> None:
+        """As the other."""
+        self.sink.check(columns)
+
+    def owner(self) -> Query | None:
+        """Of the other."""
+        return self.sink.owner()
+
+    def has(self, batch: int) -> bool:
+        """Whether the other has it."""
+        return self.sink.has(batch)
 
     def write(self, batch: int, matches: DataFrame, query: Query) -> None:
         """Write a batch and add to the count."""
@@ -191,7 +215,7 @@ class Tally:
         return f"{len(self.batches):,} batches, {self.events:,} events, {self.sink.matches:,} matches"
 
 
-def _stream_sink(job: Job) -> Sink:
+def _stream_sink(job: Job) -> TableSink | DatabaseSink:
     from harken.spark import DatabaseSink, TableSink
 
     return DatabaseSink(job.output, job.table) if job.database else TableSink(job.output, job.format)

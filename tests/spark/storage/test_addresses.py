@@ -107,7 +107,6 @@ def test_half_an_address_is_refused(address: str, told: str) -> None:
         folder_at(address)
 
 
-@pytest.mark.long
 def test_spark_and_harken_mean_the_same_files(spark: SparkSession, tmp_path: Path) -> None:
     folder = folder_at(f"file://{tmp_path}/a b%20c#d")
     spark.createDataFrame([("by Spark",)], ["value"]).coalesce(1).write.text(folder.address)

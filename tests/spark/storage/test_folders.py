@@ -328,7 +328,6 @@ def test_a_server_that_cannot_be_reached_is_named(s3_store: S3Server) -> None:
         folder.entries()
 
 
-@pytest.mark.long
 def test_a_name_node_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]

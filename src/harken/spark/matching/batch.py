@@ -47,19 +47,20 @@ class Plan:
     transport: Transport
     copies: tuple[int, ...]
     frame: DataFrame
+    columns: StructType
+    """Those of the events."""
     rejects: DataFrame | None = None
     """With `on_error="collect"`, the events that cannot be matched."""
-    in_vain: tuple[str, ...] = ()
-    """Attributes that seem misspelt, or are compared with constants of a kind that their columns never hold."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What subscriptions ask for in vain."""
+        """What subscriptions ask for in vain. Looks at every attribute, so that nobody pays who does not ask."""
         foreign = (
             f"{name!r} is {kind}, which is foreign: it is there for IS NULL and EXISTS, and all else is unknown"
             for name, kind in self.transport.foreign.items()
         )
-        return (*foreign, *self.in_vain)
+        misspelt = _misspelt(self.state, self.transport, self.columns.names)
+        return (*foreign, *misspelt, *_mismatched(self.state, self.columns))
 
     def __str__(self) -> str:
         state, transport = self.state, self.transport
@@ -230,13 +231,13 @@ def plan_for(
     if scattered:
         frame = _gathered(frame, event_id is None)
     rejects = _rejects(selected, transport, replace(request, numbered=event_id is None)) if collect else None
-    said = (*_misspelt(state, transport, events.columns), *_mismatched(state, events))
-    return Plan(state, chosen, transport, copies, frame.toDF(*frame.columns[:2], *names), rejects, said)
+    answered = frame.toDF(*frame.columns[:2], *names)
+    return Plan(state, chosen, transport, copies, answered, events.schema, rejects)
 
 
-def _mismatched(state: IndexState, events: DataFrame) -> Iterator[str]:
+def _mismatched(state: IndexState, columns: StructType) -> Iterator[str]:
     """Attributes that are compared with constants of a kind that their columns never hold."""
-    wrong = mismatches(state.profile.attributes, types_of(events.schema))
+    wrong = mismatches(state.profile.attributes, types_of(columns))
     return (str(each) for _, each in sorted(wrong.items()))
 
 
@@ -245,8 +246,10 @@ def _misspelt(state: IndexState, transport: Transport, names: Sequence[str]) -> 
     found = set(transport.attributes)
     reached = found | {parent for name in found for parent in parents(name)}
     for name in sorted(state.profile.attributes):
+        if name in reached or not found.isdisjoint(parents(name)):
+            continue
         near = closest(name, names)
-        if name not in reached and found.isdisjoint(parents(name)) and near is not None:
+        if near is not None:
             yield f"subscriptions ask for {name!r}, which no column is called; did somebody mean {near!r}?"
 
 

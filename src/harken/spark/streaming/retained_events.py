@@ -129,7 +129,7 @@ _MARK = re.compile(
 )
 
 
-class LastingEvents:
+class RetainedEvents:
     """The kept events of a stream, and the latest event time it has seen.
 
     Events are written into a folder of their own; a mark, created when they are complete, says that they count.

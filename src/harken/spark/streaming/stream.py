@@ -22,7 +22,7 @@ from harken.spark.runtime.workers import check_workers
 from harken.spark.storage import Folder
 from harken.spark.streaming.checkpoints import Checkpoint
 from harken.spark.streaming.ledger import LedgerEntry
-from harken.spark.streaming.retained_events import EventValidity, LastingEvents
+from harken.spark.streaming.retained_events import EventValidity, RetainedEvents
 from harken.spark.streaming.sinks import Query, Sink, TableSink
 from harken.spark.streaming.sinks.contract import Placed, Remembers
 from harken.spark.subscriptions.readers import Reader, Readers
@@ -121,7 +121,8 @@ def _place(sink: Sink) -> str:
 
 
 def _folder(sink: Sink) -> Folder | None:
-    return sink.folder if isinstance(sink, TableSink) else None
+    found = getattr(sink, "folder", None)
+    return found if isinstance(found, Folder) else None
 
 
 def _keep_apart(folders: Mapping[str, Folder | None]) -> None:
@@ -129,7 +130,9 @@ def _keep_apart(folders: Mapping[str, Folder | None]) -> None:
     known = {name: f"{folder.address}/" for name, folder in folders.items() if folder is not None}
     for name, one in known.items():
         for other in known:
-            if name != other and one.startswith(known[other]):
+            is_within = name != other and one.startswith(known[other])
+            # Rejects lie in the checkpoint unless said, beside what is there.
+            if is_within and (one == known[other] or (name, other) != ("rejects", "checkpoint")):
                 said = (
                     "are one folder" if one == known[other] else f"lie in each other: {one} is in {known[other]}"
                 )
@@ -172,7 +175,7 @@ class BatchMatcher:
     def __call__(self, events: DataFrame, batch: int) -> None:
         """Match a batch, or match it again, and hand the matches to the sink."""
         events_kept = self.checkpoint.events
-        lasting = None if self.validity is None else LastingEvents(events_kept, self.validity)
+        lasting = None if self.validity is None else RetainedEvents(events_kept, self.validity)
         query = self.checkpoint.query  # refuses a ledger of another query, before anything is added to it
         self.checkpoint.bind(self.subscriptions)
         clock = None if lasting is None else lasting.clock(batch)
@@ -244,7 +247,7 @@ class BatchMatcher:
         return frame.withColumn("event", functions.concat(functions.lit(f"{entry.batch}-"), number))
 
     def _with_lasting(
-        self, events: DataFrame, index: Index, state: IndexState, entry: LedgerEntry, lasting: LastingEvents
+        self, events: DataFrame, index: Index, state: IndexState, entry: LedgerEntry, lasting: RetainedEvents
     ) -> None:
         """Match the events of a batch, and new subscriptions with the earlier events that still hold."""
         from harken.spark.streaming.changes import without_changes
