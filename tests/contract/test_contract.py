@@ -29,7 +29,7 @@ VARIANTS = {name: (name, {}) for name in algorithms()} | {
     "auto-growing": ("auto", {"small": 20}),
     "propagation-without-prefetch": ("propagation", {"prefetch": False}),
 }
-if IS_PLAIN or IS_CHECKED:  # those that together run every loop
+if IS_PLAIN or IS_CHECKED:  # those that together run every line of a kernel that all of them run
     OWN_LOOPS = ("counting", "dynamic-restless", "static-eager", "propagation-without-prefetch")
     VARIANTS = {name: VARIANTS[name] for name in OWN_LOOPS}
 
