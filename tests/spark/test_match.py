@@ -327,6 +327,32 @@ def test_an_attribute_that_occurs_twice_is_an_error(spark: SparkSession, typed_i
         match(events, typed_index)
 
 
+def test_columns_that_differ_by_case_only_are_told_apart_if_spark_does(spark: SparkSession, folder: Path) -> None:
+    index = indexed(spark, folder / "case", {"small": "price < 3", "large": '"Price" > 3', "field": "at.x = 1"})
+    frames = {
+        "price int, Price int": (1, 9),
+        "at struct<x:int>, At struct<y:int>": ((1,), (2,)),
+        "at struct<x:int,X:int>": ((1, 2),),
+    }
+    for columns, row in frames.items():
+        with pytest.raises(EventError, match=r"columns '.*' and '.*' differ by case only; rename one, or set"):
+            match(spark.createDataFrame([row], columns), index)
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        found = [pairs(match(spark.createDataFrame([row], columns), index)) for columns, row in frames.items()]
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+    assert [[id for _, id in each] for each in found] == [["large", "small"], ["field"], ["field"]]
+
+
+def test_fields_may_have_quotes_and_backslashes_and_be_called_like_an_alias(
+    spark: SparkSession, folder: Path
+) -> None:
+    index = indexed(spark, folder / "fields", {"odd": '"p.it\'s a \\ n" = 1', "aliased": "p.q = 2"})
+    events = spark.createDataFrame([((1, 2), 3)], "p struct<`it's a \\ n`:int,q:int>, q int").alias("p")
+    assert [id for _, id in pairs(match(events, index))] == ["aliased", "odd"]
+
+
 # ---------------------------------------------------------------- geometry
 
 

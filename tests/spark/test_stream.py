@@ -309,6 +309,13 @@ def test_columns_of_validity_must_be_timestamps_that_are_there(scene: Scene, nam
         scene.start(validity=EventValidity(**{named: "x", **lasts}))  # type: ignore[arg-type]
 
 
+def test_how_long_events_hold_is_a_timedelta() -> None:
+    with pytest.raises(ArgumentTypeError, match="lasts is a timedelta, found 5"):
+        EventValidity(lasts=5)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentTypeError, match="delay is a timedelta, found None"):
+        EventValidity(lasts=HOUR, delay=None)  # type: ignore[arg-type]
+
+
 def test_validity_says_either_how_long_or_until_when() -> None:
     for wrong in ({}, {"lasts": HOUR, "until": "until"}):
         with pytest.raises(ValueError, match="either for a time"):

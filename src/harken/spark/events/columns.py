@@ -6,7 +6,8 @@ their fields.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -97,17 +98,15 @@ def select(
     events: DataFrame,
     profile: Profile,
     schema: Schema | None,
-    others: Sequence[Column],
+    others: Sequence[str],
     *,
     collect: bool = False,
 ) -> tuple[DataFrame, Transport]:
-    """The columns that subscriptions of this profile ask for, then others; and how they lie.
+    """The columns that subscriptions of this profile ask for, then others, given in SQL; and how they lie.
 
     SchemaError, before anything runs, if a column is of another type than is declared, unless events at fault are
     to be collected.
     """
-    from pyspark.sql import functions
-
     found = leaves(events.schema)
     if schema is not None and not collect:
         _check(found, schema)
@@ -115,59 +114,85 @@ def select(
     named = {*profile.attributes, *declared}
     concerned = named | {parent for name in named for parent in parents(name)}
     asked = {name: leaf for name, leaf in found.items() if name in concerned}
+    _check_case(events, found, asked)
     shapes = tuple(
         name for name, leaf in asked.items() if leaf.kind in _SHAPES and _geometric(name, profile, schema)
     )
     foreign = {name: leaf.kind for name, leaf in asked.items() if name not in shapes and is_foreign(leaf.kind)}
+    # In SQL: a stream plans every batch, and each call on a Column is one across to Java.
     columns = [
-        (_trace(leaf, name in declared) if name in foreign else leaf.column).alias(f"a{at}")
+        f"{_trace(leaf, name in declared) if name in foreign else leaf.expression} AS a{at}"
         for at, (name, leaf) in enumerate(asked.items())
     ]
-    through = [column.alias(f"o{at}") for at, column in enumerate(others)]
+    through = [f"{expression} AS o{at}" for at, expression in enumerate(others)]
     if not columns and not through:
-        columns.append(functions.lit(0).alias("rows"))  # without any column, Spark would not hand rows over
-    return events.select(*columns, *through), Transport(tuple(asked), shapes, len(through), foreign)
+        columns.append("0 AS rows")  # without any column, Spark would not hand rows over
+    return events.selectExpr(*columns, *through), Transport(tuple(asked), shapes, len(through), foreign)
 
 
-def _trace(leaf: Leaf, told: bool) -> Column:
+def _check_case(events: DataFrame, found: Iterable[str], asked: Iterable[str]) -> None:
+    """EventError if Spark cannot tell a column, or a field, that is asked for from another."""
+    spelt: defaultdict[str, set[str]] = defaultdict(set)
+    for name in found:
+        for each in (name, *parents(name)):
+            spelt[each.lower()].add(each)
+    for name in asked:
+        alike = max((spelt[each.lower()] for each in (name, *parents(name))), key=len)
+        if len(alike) > 1 and events.sparkSession.conf.get("spark.sql.caseSensitive") != "true":
+            hint = "rename one, or set spark.sql.caseSensitive to true"
+            told = " and ".join(map(repr, sorted(alike)))
+            raise EventError(f"columns {told} differ by case only", attribute=name, suggestion=hint)
+
+
+def _trace(leaf: Leaf, told: bool) -> str:
     """All that travels of a foreign value, null if there is none: nothing, or its beginning as text."""
-    from pyspark.sql import functions
-
-    text = functions.lit("")
+    text = "''"
     if told and leaf.kind.startswith(_TOLD):
-        text = functions.coalesce(functions.substring(leaf.column.cast("string"), 1, 80), text)
-    return functions.when(leaf.column.isNotNull(), text)
+        text = f"coalesce(substring(CAST({leaf.expression} AS STRING), 1, 80), '')"
+    return f"CASE WHEN {leaf.expression} IS NOT NULL THEN {text} END"
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
     """A column, or a field of a struct."""
 
-    column: Column
+    expression: str
+    """In Spark's SQL."""
     kind: str
     """Its type, as Spark writes it."""
+
+    @property
+    def column(self) -> Column:
+        """The same as a Column."""
+        from pyspark.sql import functions
+
+        return functions.expr(self.expression)
 
 
 def leaves(schema: StructType) -> dict[str, Leaf]:
     """The attributes that events of a schema have: columns and, dotted, the fields of structs."""
-    from pyspark.sql import functions
-
     found: dict[str, Leaf] = {}
     for each in schema:
-        quoted = each.name.replace("`", "``")
-        for name, leaf in _within(each.name, functions.col(f"`{quoted}`"), each.dataType):
+        for name, leaf in _within(each.name, quoted(each.name), each.dataType):
             if name in found:
                 raise EventError(f"attribute {name!r} occurs twice", attribute=name)
             found[name] = leaf
     return found
 
 
-def _within(name: str, column: Column, kind: DataType) -> Iterator[tuple[str, Leaf]]:
+def _within(name: str, expression: str, kind: DataType) -> Iterator[tuple[str, Leaf]]:
     if kind.typeName() != "struct":
-        yield name, Leaf(column, kind.simpleString())
+        yield name, Leaf(expression, kind.simpleString())
         return
     for each in kind:  # type: ignore[attr-defined]  # a struct has fields
-        yield from _within(f"{name}.{each.name}", column.getField(each.name), each.dataType)
+        # Not with a dot: before it, Spark would look for a table of that name first.
+        literal = each.name.replace("\\", "\\\\").replace("'", "\\'")
+        yield from _within(f"{name}.{each.name}", f"{expression}['{literal}']", each.dataType)
+
+
+def quoted(name: str) -> str:
+    """The name of a column, in SQL."""
+    return "`{}`".format(name.replace("`", "``"))
 
 
 def type_of(kind: str) -> Type | None:

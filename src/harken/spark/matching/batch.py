@@ -18,7 +18,7 @@ from harken.model.foreign import parents
 from harken.model.schema import Schema
 from harken.model.subscriptions import moment_of
 from harken.normal.kinds import mismatches
-from harken.spark.events.columns import Transport, select, types_of
+from harken.spark.events.columns import Transport, quoted, select, types_of
 from harken.spark.events.partitioning import by_number
 from harken.spark.index.frames import Address, Located, index_of_frame
 from harken.spark.index.index import Index, index_beside
@@ -32,7 +32,7 @@ from harken.spark.storage import Folder
 from harken.spark.subscriptions.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 Strategy: TypeAlias = Literal["auto", "local", "grid"]
@@ -318,12 +318,8 @@ def _copies(spark: SparkSession, state: IndexState) -> tuple[int, ...]:
     return tuple(max(1, round(partitions * each / total)) if each else 0 for each in work)
 
 
-def _handed_through(
-    events: DataFrame, event_id: str | None, keep: Sequence[str]
-) -> tuple[list[Column], list[str]]:
-    """The columns that go into the answer as they are, and the names of those that are kept."""
-    from pyspark.sql import functions
-
+def _handed_through(events: DataFrame, event_id: str | None, keep: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The columns that go into the answer as they are, in SQL, and the names of those that are kept."""
     for name in (*([] if event_id is None else [event_id]), *keep):
         if name not in events.columns:
             near = closest(name, events.columns)
@@ -334,8 +330,7 @@ def _handed_through(
         if name.lower() in taken:  # to Spark, `Event` is `event`
             raise EventError(f"a column {name!r} cannot be kept: the answer has one of that name", attribute=name)
         taken.add(name.lower())
-    quoted = [name.replace("`", "``") for name in (*([] if event_id is None else [event_id]), *keep)]
-    return [functions.col(f"`{name}`") for name in quoted], list(keep)
+    return [quoted(name) for name in (*([] if event_id is None else [event_id]), *keep)], list(keep)
 
 
 def _gathered(frame: DataFrame, numbered: bool) -> DataFrame:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from harken.durable import sync
-from harken.errors import EventError, closest
+from harken.errors import ArgumentTypeError, EventError, closest
 from harken.spark.storage import Folder, folder_at
 from harken.spark.storage.hadoop import literally
 
@@ -52,6 +52,10 @@ class EventValidity:
     def __post_init__(self) -> None:
         if (self.lasts is None) == (self.until is None):
             raise ValueError("events hold either for a time (lasts) or until what a column says (until)")
+        spans = {"delay": self.delay} if self.lasts is None else {"lasts": self.lasts, "delay": self.delay}
+        for name, span in spans.items():
+            if not isinstance(span, timedelta):
+                raise ArgumentTypeError.of(name, "a timedelta", repr(span))
         if self.lasts is not None and self.lasts <= timedelta():
             raise ValueError(f"events hold for a positive time, found {self.lasts}")
 
