@@ -9,35 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
-from datetime import datetime, timedelta
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Generic
 
 from harken.errors import HandlerError
 from harken.model.subscriptions import moment_of
 from harken.symmetric.arguments import positive, seconds
-from harken.symmetric.outbox import Numbered
+from harken.symmetric.contract import Item, Outlet
 
 PORTION = 100
 """How many are claimed at a time."""
 
 LEASE = 60.0
 """Seconds that a deliverer has to hand a portion over, unless said otherwise."""
-
-Item = TypeVar("Item", bound=Numbered)
-
-
-class Outlet(Protocol[Item]):
-    """Where what is to be told waits; each call is a transaction. See `contract.Store`."""
-
-    def claim(self, limit: int, until: datetime, *, at: datetime | None = None) -> list[Item]:
-        """The oldest that nobody has a claim on."""
-
-    def settle(self, numbers: Iterable[int]) -> None:
-        """Forget what was told."""
-
-    def release(self, numbers: Iterable[int], until: datetime) -> None:
-        """Give back what is still claimed until then."""
 
 
 class _Portion(Generic[Item]):
@@ -62,8 +47,10 @@ class _Portion(Generic[Item]):
     def finish(self) -> None:
         """Settle what was handed over, and give back the rest."""
         numbers = [item.number for item in self._items]
-        self._outlet.settle(numbers[: self.done])
-        self._outlet.release(numbers[self.done :], self._until)
+        if done := numbers[: self.done]:
+            self._outlet.settle(done)
+        if left := numbers[self.done :]:
+            self._outlet.release(left, self._until)
 
 
 def deliver(outlet: Outlet[Item], handler: Callable[[Item], object], limit: int, lease: float) -> int:
