@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -20,11 +20,10 @@ from harken.model.schema import Schema
 from harken.model.subscriptions import SubscriptionId, Validity, checked_id, moment_of
 from harken.model.values import Type
 from harken.normal.compiled import conform, id_array, is_compiled
-from harken.symmetric import delivering
-from harken.symmetric.arguments import checked_covers, checked_schema, positive, several_ids
+from harken.symmetric.arguments import checked_covers, checked_schema, positive
 from harken.symmetric.beside import EngineBeside
 from harken.symmetric.contract import Held, Notice, Store
-from harken.symmetric.delivering import LEASE
+from harken.symmetric.delivering import Delivering
 from harken.symmetric.guarding import Result
 from harken.symmetric.ranking import Order
 from harken.symmetric.semantics import Boxes, Covers, boxes_of, event_of, event_text
@@ -43,7 +42,7 @@ Publications: TypeAlias = pa.Table | pa.RecordBatch | Sequence[Publication]
 """Constraints, or events: so is a row of a table, or of anything that has the Arrow stream interface."""
 
 
-class SymmetricEngine:
+class SymmetricEngine(Delivering[Notice]):
     """Matches publications with subscriptions, both of which are constraints.
 
     Without a `url`, constraints are held in memory; with one (`sqlite:///market.db`, `postgresql://…`) in a
@@ -74,7 +73,7 @@ class SymmetricEngine:
         self.schema = checked_schema(schema)
         self.covers = checked_covers(covers)
         self.limits = checked_limits(limits)
-        self._store: Store = open_store(url, **options)
+        self._store = self._outlet = open_store(url, **options)
         self._beside: EngineBeside | None = None
         if url is None and self.covers == "subscription":
             # An event is a publication of single values: an engine is known to find quickest what matches it.
@@ -147,7 +146,8 @@ class SymmetricEngine:
 
     def unsubscribe_many(self, ids: Iterable[SubscriptionId]) -> None:
         """Forget subscriptions: all, or none if one of the ids is not known."""
-        going = several_ids(ids)
+        check_several("unsubscribe_many", "ids", ids, "unsubscribe")
+        going = [checked_id(each) for each in ids]
         self._keep(
             lambda store: store.remove("subscriptions", going),
             lambda engine: engine.unsubscribe_many(going),
@@ -216,22 +216,6 @@ class SymmetricEngine:
         pairs = self._store.match("subscriptions", boxes, self.covers, at=moment)
         places = pa.array([place for place, _ in pairs], pa.int64())
         return pa.table({"publication": places, "subscription": id_array([id for _, id in pairs])})
-
-    # ---------------------------------------------------------------- notices
-
-    def deliver(self, handler: Callable[[Notice], object], *, limit: int = 1_000, lease: float = LEASE) -> int:
-        """Hand over notices that are waiting, oldest first, and settle those that the handler took; how many.
-
-        Each goes to one deliverer, which has `lease` seconds for a portion of them. At least once: a notice whose
-        handler failed comes again, as does after its lease one that a crashed deliverer had, with the same number.
-        """
-        return delivering.deliver(self._store, handler, limit, lease)
-
-    async def deliver_async(
-        self, handler: Callable[[Notice], Awaitable[object] | object], *, limit: int = 1_000, lease: float = LEASE
-    ) -> int:
-        """As `deliver`, with a handler that is awaited."""
-        return await delivering.deliver_async(self._store, handler, limit, lease)
 
     # ---------------------------------------------------------------- inside
 

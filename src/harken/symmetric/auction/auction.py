@@ -7,7 +7,7 @@ product removes both sides.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
@@ -18,7 +18,6 @@ from harken.model.limits import DEFAULT_LIMITS
 from harken.model.schema import Schema
 from harken.model.subscriptions import SubscriptionId, moment_of
 from harken.model.values import Type
-from harken.symmetric import delivering
 from harken.symmetric.arguments import checked_schema, checked_text
 from harken.symmetric.auction.order_book import (
     ROLES,
@@ -29,7 +28,7 @@ from harken.symmetric.auction.order_book import (
     Role,
 )
 from harken.symmetric.contract import Held, Side
-from harken.symmetric.delivering import LEASE
+from harken.symmetric.delivering import Delivering
 from harken.symmetric.ranking import Order
 from harken.symmetric.semantics import Boxes
 from harken.symmetric.stores import open_store
@@ -44,7 +43,7 @@ PRODUCT = "product"
 SIDES: dict[Role, Side] = {"offer": "publications", "bid": "subscriptions"}
 
 
-class Auction:
+class Auction(Delivering[BestChanged]):
     """Offers, bids and the best of them, in memory or, with a `url`, in a database.
 
     `best` is how bids rank, like "price desc": the greatest price that offer and bid both allow; a bid without any
@@ -71,7 +70,7 @@ class Auction:
         declared = checked_schema(schema)
         self._schema = None if declared is None else Schema({**declared, PRODUCT: "string"})
         self._order.check_declared(self._schema)
-        self._book = _open_book(url, **options)
+        self._book = self._outlet = _open_book(url, **options)
         self._boxes: dict[int, Boxes] = {}
 
     def __enter__(self) -> Auction:
@@ -126,26 +125,6 @@ class Auction:
             return {each.id: leaders[each.id] for each in going if each.role == "offer"}
 
         return self._book.together("close a product", work, alone=True)
-
-    def deliver(
-        self, handler: Callable[[BestChanged], object], *, limit: int = 1_000, lease: float = LEASE
-    ) -> int:
-        """Hand over what changed, oldest first, each to one deliverer, at least once; how many.
-
-        As with `SymmetricEngine.deliver`: a deliverer has `lease` seconds for a portion, and what a crashed one
-        had comes back after that.
-        """
-        return delivering.deliver(self._book, handler, limit, lease)
-
-    async def deliver_async(
-        self,
-        handler: Callable[[BestChanged], Awaitable[object] | object],
-        *,
-        limit: int = 1_000,
-        lease: float = LEASE,
-    ) -> int:
-        """As `deliver`, with a handler that is awaited."""
-        return await delivering.deliver_async(self._book, handler, limit, lease)
 
     # ---------------------------------------------------------------- inside
 
