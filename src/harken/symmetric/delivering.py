@@ -85,7 +85,7 @@ class Delivering(Generic[Item]):
     async def deliver_async(
         self, handler: Callable[[Item], Awaitable[object] | object], *, limit: int = 1_000, lease: float = LEASE
     ) -> int:
-        """As `deliver`, with a handler that is awaited; what a database does meanwhile is done in another thread."""
+        """As `deliver`, with a handler that is awaited. What a database does is done in another thread."""
         limit, lease = _checked(handler, limit, lease)
         total = 0
         while total < limit:

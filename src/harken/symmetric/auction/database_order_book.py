@@ -137,10 +137,12 @@ class DatabaseOrderBook:
 
     def release(self, numbers: Iterable[int], until: datetime) -> None:
         """Give back what is still claimed until then."""
-        attempted = "release what was not told"
-        self._kept.together(attempted, lambda _, connection: self._untold.release(connection, numbers, until))
+        left = list(numbers)  # which may be tried again
+        self._kept.together(
+            "release what was not told", lambda _, connection: self._untold.release(connection, left, until)
+        )
 
     def settle(self, numbers: Iterable[int]) -> None:
         """Forget what was told."""
-        attempted = "settle what was told"
-        self._kept.together(attempted, lambda _, connection: self._untold.settle(connection, numbers))
+        done = list(numbers)
+        self._kept.together("settle what was told", lambda _, connection: self._untold.settle(connection, done))

@@ -168,8 +168,10 @@ class MemoryOrderBook:
 
     def release(self, numbers: Iterable[int], until: datetime) -> None:
         """Give back what is still claimed until then."""
-        self.together("release what was not told", lambda book: book._changes.release(numbers, until))
+        left = list(numbers)
+        self.together("release what was not told", lambda book: book._changes.release(left, until))
 
     def settle(self, numbers: Iterable[int]) -> None:
         """Forget what was told."""
-        self.together("settle what was told", lambda book: book._changes.settle(numbers))
+        done = list(numbers)
+        self.together("settle what was told", lambda book: book._changes.settle(done))

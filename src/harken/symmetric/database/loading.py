@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from harken.errors import HarkenError
 from harken.language import to_text
+from harken.model.limits import DEFAULT_LIMITS
 from harken.model.schema import Schema
 from harken.normal.columns import NestedClauses
 from harken.normal.compiled import conform
@@ -25,12 +26,16 @@ from harken.normal.operators import expression_of
 from harken.symmetric.contract import Held
 from harken.symmetric.pointsets import PointSet
 from harken.symmetric.semantics import Boxes, boxes_of
+from harken.written import limits_of_kept
 
 _ROWS = 20_000
 """Rows that are taken apart together."""
 
 _REMEMBERED = 50_000
 """Terms that are known at a time."""
+
+_LIMITS = limits_of_kept(DEFAULT_LIMITS)
+"""What is compiled was within limits when it was read."""
 
 _FIELDS = ("attribute", "operator", "type", "integer", "real", "text", "shape")
 
@@ -89,12 +94,12 @@ class _Reader:
         boxes, texts = [], []
         for clause in clauses:
             terms = [self._term(tuple(group)) for _, group in groupby(clause, itemgetter(0))]
+            terms.sort(key=lambda term: term.is_membership)  # which are written last
             box = {term.attribute: term.points for term in terms if term.points is not None}
             if len({term.attribute for term in terms}) < len(terms):
                 raise _NotPlainError
             if len(box) == len(terms):
                 boxes.append(box)
-            terms.sort(key=lambda term: term.is_membership)  # which are written last
             texts.append(" AND ".join(term.text for term in terms) or "TRUE")
         return Boxes(tuple(boxes)), " OR ".join(texts) or "FALSE"
 
@@ -108,7 +113,8 @@ class _Reader:
     def _read(self, predicates: tuple[_Predicate, ...]) -> _Term:
         said = [predicate_of(dict(zip(_FIELDS, each, strict=True))) for each in predicates]
         expression = expression_of([said])
-        boxes, members = boxes_of(expression, self._schema).boxes, [operator == "in" for _, operator, _ in said]
+        boxes = boxes_of(expression, self._schema, _LIMITS).boxes
+        members = [operator == "in" for _, operator, _ in said]
         if len(boxes) > 1 or any(members) != all(members):
             raise _NotPlainError
         attribute = said[0][0]

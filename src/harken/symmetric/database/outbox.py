@@ -41,10 +41,10 @@ class TableOutbox(Generic[Item]):
     def release(self, connection: Connection, numbers: Iterable[int], until: datetime) -> None:
         """Give back what is still claimed until then."""
         change = f"UPDATE {self._table} SET claimed_until = NULL WHERE number = :number AND claimed_until = :until"
-        run(connection, change, [{"number": number, "until": microseconds(until)} for number in numbers])
+        if said := [{"number": number, "until": microseconds(until)} for number in numbers]:
+            run(connection, change, said)
 
     def settle(self, connection: Connection, numbers: Iterable[int]) -> None:
         """Forget what was told."""
-        run(
-            connection, f"DELETE FROM {self._table} WHERE number = :number", [{"number": each} for each in numbers]
-        )
+        if said := [{"number": number} for number in numbers]:
+            run(connection, f"DELETE FROM {self._table} WHERE number = :number", said)
