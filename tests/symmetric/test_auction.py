@@ -135,8 +135,8 @@ def test_what_fails_in_the_middle_leaves_both_sides_as_they_were(opened, monkeyp
     auction.offer("seller", "pencils", "price >= 1")
     auction.bid("one", "pencils", "price <= 5")
     with monkeypatch.context() as patched:
-        patched.setattr("harken.symmetric.auction.database_order_book._OpenBook.enter", failing)
-        patched.setattr("harken.symmetric.auction.database_order_book._OpenBook.strike", failing)
+        patched.setattr("harken.symmetric.auction.database_order_book.DatabaseOrderBook.enter", failing)
+        patched.setattr("harken.symmetric.auction.database_order_book.DatabaseOrderBook.strike", failing)
         for call in (
             lambda: auction.bid("two", "pencils", "price <= 9"),
             lambda: auction.withdraw("bid", "one"),

@@ -19,12 +19,13 @@ def expressions_of(table: pa.Table) -> list[Expression]:
 
 def _expression(row: int, clauses: list[list[dict[str, object]]]) -> Expression:
     try:
-        return expression_of([[_predicate(each) for each in clause] for clause in clauses])
+        return expression_of([[predicate_of(each) for each in clause] for clause in clauses])
     except (ExpressionError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise SubscriptionError(f"row {row} of a compiled table is malformed: {error}") from None
 
 
-def _predicate(fields: dict[str, object]) -> tuple[str, str, Operand]:
+def predicate_of(fields: dict[str, object]) -> tuple[str, str, Operand]:
+    """Attribute, operator and operand of a predicate; ValueError if it has not what its operator needs."""
     if fields["operator"] not in OPERATORS:
         raise ValueError(f"unknown operator {fields['operator']!r}")
     if fields["operator"] not in _WITHOUT_OPERAND and fields[_COLUMN.get(str(fields["type"]), "integer")] is None:

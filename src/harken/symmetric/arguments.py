@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from harken.errors import ArgumentError, ArgumentTypeError, SubscriptionError
-from harken.model.arguments import check_several
 from harken.model.schema import Schema
-from harken.model.subscriptions import SubscriptionId, checked_id
+from harken.model.subscriptions import checked_id
 from harken.model.values import Type
 from harken.symmetric.semantics import DIRECTIONS, Covers
 
@@ -58,12 +57,6 @@ def seconds(argument: str, found: object) -> float:
     if not 0 < found < math.inf:
         raise ArgumentError.of(argument, expected, repr(found))
     return float(found)
-
-
-def several_ids(ids: Iterable[SubscriptionId]) -> list[SubscriptionId]:
-    """Many ids, each checked."""
-    check_several("unsubscribe_many", "ids", ids, "unsubscribe")
-    return [checked_id(each) for each in ids]
 
 
 def checked_text(what: str, found: object) -> str:

@@ -9,10 +9,10 @@ a call that fails, whatever the reason, has changed nothing; calls come from any
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -23,9 +23,12 @@ from harken.errors import (
     UnknownPublicationError,
     UnknownSubscriptionError,
 )
+from harken.language import to_text
+from harken.model.expressions import Expression
+from harken.model.limits import DEFAULT_LIMITS, Limits
 from harken.model.schema import Schema
-from harken.model.subscriptions import SubscriptionId
-from harken.symmetric.semantics import Boxes, Covers
+from harken.model.subscriptions import ALWAYS, SubscriptionId, Validity, checked_id
+from harken.symmetric.semantics import Boxes, Covers, boxes_of
 
 Side: TypeAlias = Literal["subscriptions", "publications"]
 OTHER: dict[Side, Side] = {"subscriptions": "publications", "publications": "subscriptions"}
@@ -44,6 +47,20 @@ class Held:
     valid_until: datetime | None = None
     valid_from: datetime | None = None
 
+    @classmethod
+    def of(
+        cls,
+        id: SubscriptionId,
+        expression: str | Expression,
+        schema: Schema | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        validity: Validity = ALWAYS,
+    ) -> Held:
+        """What an expression says, under an id; errors as with `boxes_of`."""
+        boxes = boxes_of(expression, schema, limits)
+        text = expression if isinstance(expression, str) else to_text(expression)
+        return cls(checked_id(id), boxes, text, validity.valid_until, validity.valid_from)
+
     def holds_at(self, moment: datetime) -> bool:
         """Whether it holds: from its first moment on, and no longer at its last."""
         begun = self.valid_from is None or self.valid_from <= moment
@@ -60,7 +77,31 @@ class Notice:
     made_at: datetime
 
 
-class Store(Protocol):
+class Numbered(Protocol):
+    """Something to be told, that its number tells apart."""
+
+    @property
+    def number(self) -> int:
+        """Older ones have lesser numbers."""
+
+
+Item = TypeVar("Item", bound=Numbered)
+
+
+class Outlet(Protocol[Item]):
+    """Where what is to be told waits. Every call is a transaction."""
+
+    def claim(self, limit: int, until: datetime, *, at: datetime | None = None) -> list[Item]:
+        """The oldest that nobody has a claim on `at` that time (now), and claim them `until` another."""
+
+    def release(self, numbers: Iterable[int], until: datetime) -> None:
+        """Give back what was claimed until then; what others have claimed since stays theirs."""
+
+    def settle(self, numbers: Iterable[int]) -> None:
+        """Forget what was told; what is gone already does not matter."""
+
+
+class Store(Outlet[Notice], Protocol):
     """Holds constraints. Every call is a transaction: it happens entirely or not at all."""
 
     def put(
@@ -117,15 +158,6 @@ class Store(Protocol):
     def notices(self, limit: int) -> list[Notice]:
         """The oldest notices that nobody has settled, by number, whoever has claimed them."""
 
-    def claim(self, limit: int, until: datetime, *, at: datetime | None = None) -> list[Notice]:
-        """The oldest notices that nobody has a claim on `at` that time (now), and claim them `until` another."""
-
-    def release(self, numbers: Iterable[int], until: datetime) -> None:
-        """Give notices back that were claimed until then; those that others have claimed since stay theirs."""
-
-    def settle(self, numbers: Iterable[int]) -> None:
-        """Forget notices that were delivered; those that are gone already do not matter."""
-
     def close(self) -> None:
         """Let go of connections. All other calls afterwards raise ClosedError."""
 
@@ -136,6 +168,24 @@ NOTHING = Boxes(())
 def arriving(several: Sequence[Held], moment: datetime) -> list[Boxes]:
     """What constraints that arrive at a moment ask of the other side; those that do not hold then, nothing."""
     return [each.boxes if each.holds_at(moment) else NOTHING for each in several]
+
+
+def by_id(side: Side, several: Iterable[Held], *, replace: bool = False) -> dict[SubscriptionId, Held]:
+    """Constraints by their ids: the last of each or, unless it may replace others, DuplicateSubscriptionError."""
+    kept: dict[SubscriptionId, Held] = {}
+    for each in several:
+        if each.id in kept and not replace:
+            raise duplicate(side, each.id)
+        kept[each.id] = each
+    return kept
+
+
+def named(
+    side: Side, several: Sequence[Held], pairs: Iterable[Pair]
+) -> Iterator[tuple[SubscriptionId, SubscriptionId]]:
+    """The publication and the subscription of matches that constraints which came to one side have."""
+    for place, met in pairs:
+        yield (several[place].id, met) if side == "publications" else (met, several[place].id)
 
 
 def duplicate(side: Side, id: SubscriptionId) -> DuplicateSubscriptionError:

@@ -9,35 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
-from datetime import datetime, timedelta
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Generic
 
 from harken.errors import HandlerError
 from harken.model.subscriptions import moment_of
 from harken.symmetric.arguments import positive, seconds
-from harken.symmetric.outbox import Numbered
+from harken.symmetric.contract import Item, Outlet
 
 PORTION = 100
 """How many are claimed at a time."""
 
 LEASE = 60.0
 """Seconds that a deliverer has to hand a portion over, unless said otherwise."""
-
-Item = TypeVar("Item", bound=Numbered)
-
-
-class Outlet(Protocol[Item]):
-    """Where what is to be told waits; each call is a transaction. See `contract.Store`."""
-
-    def claim(self, limit: int, until: datetime, *, at: datetime | None = None) -> list[Item]:
-        """The oldest that nobody has a claim on."""
-
-    def settle(self, numbers: Iterable[int]) -> None:
-        """Forget what was told."""
-
-    def release(self, numbers: Iterable[int], until: datetime) -> None:
-        """Give back what is still claimed until then."""
 
 
 class _Portion(Generic[Item]):
@@ -62,50 +47,61 @@ class _Portion(Generic[Item]):
     def finish(self) -> None:
         """Settle what was handed over, and give back the rest."""
         numbers = [item.number for item in self._items]
-        self._outlet.settle(numbers[: self.done])
-        self._outlet.release(numbers[self.done :], self._until)
+        if done := numbers[: self.done]:
+            self._outlet.settle(done)
+        if left := numbers[self.done :]:
+            self._outlet.release(left, self._until)
 
 
-def deliver(outlet: Outlet[Item], handler: Callable[[Item], object], limit: int, lease: float) -> int:
-    """Hand over up to so many, oldest first; how many. HandlerError if the handler has to be awaited."""
-    limit, lease = _checked(handler, limit, lease)
-    if _is_async(handler):
-        raise HandlerError.is_async()
-    total = 0
-    while total < limit:
-        portion = _Portion(outlet, limit - total, lease)
-        try:
-            while (item := portion.next()) is not None:
-                _refuse_awaitable(handler(item))
-                portion.done += 1
-        finally:
-            portion.finish()
-        if not len(portion):
-            break
-        total += portion.done
-    return total
+class Delivering(Generic[Item]):
+    """What has an outlet, and hands over what waits there. Any thread may deliver."""
 
+    _outlet: Outlet[Item]
 
-async def deliver_async(
-    outlet: Outlet[Item], handler: Callable[[Item], Awaitable[object] | object], limit: int, lease: float
-) -> int:
-    """The same with a handler that is awaited. What takes time on a database is done in another thread."""
-    limit, lease = _checked(handler, limit, lease)
-    total = 0
-    while total < limit:
-        portion = await asyncio.to_thread(_Portion, outlet, limit - total, lease)
-        try:
-            while (item := portion.next()) is not None:
-                given = handler(item)
-                if inspect.isawaitable(given):
-                    await given
-                portion.done += 1
-        finally:
-            await asyncio.to_thread(portion.finish)
-        if not len(portion):
-            break
-        total += portion.done
-    return total
+    def deliver(self, handler: Callable[[Item], object], *, limit: int = 1_000, lease: float = LEASE) -> int:
+        """Hand over what is waiting, oldest first, and settle what the handler took; how many.
+
+        Each goes to one deliverer, which has `lease` seconds for a portion of them. At least once: what a handler
+        failed on comes again, as does after its lease what a crashed deliverer had, with the same number.
+        HandlerError if the handler has to be awaited.
+        """
+        limit, lease = _checked(handler, limit, lease)
+        if _is_async(handler):
+            raise HandlerError.is_async()
+        total = 0
+        while total < limit:
+            portion = _Portion(self._outlet, limit - total, lease)
+            try:
+                while (item := portion.next()) is not None:
+                    _refuse_awaitable(handler(item))
+                    portion.done += 1
+            finally:
+                portion.finish()
+            if not len(portion):
+                break
+            total += portion.done
+        return total
+
+    async def deliver_async(
+        self, handler: Callable[[Item], Awaitable[object] | object], *, limit: int = 1_000, lease: float = LEASE
+    ) -> int:
+        """As `deliver`, with a handler that is awaited. What a database does is done in another thread."""
+        limit, lease = _checked(handler, limit, lease)
+        total = 0
+        while total < limit:
+            portion = await asyncio.to_thread(_Portion, self._outlet, limit - total, lease)
+            try:
+                while (item := portion.next()) is not None:
+                    given = handler(item)
+                    if inspect.isawaitable(given):
+                        await given
+                    portion.done += 1
+            finally:
+                await asyncio.to_thread(portion.finish)
+            if not len(portion):
+                break
+            total += portion.done
+        return total
 
 
 def _checked(handler: object, limit: object, lease: object) -> tuple[int, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -12,7 +12,6 @@ from harken.compiler import compile_texts
 from harken.engine import Engine
 from harken.errors import BulkLoadError, CopyError, EventError
 from harken.intake import SubscriptionSource, texts_of
-from harken.language import to_text
 from harken.matching.events.tables import frame_of
 from harken.model.arguments import check_several, checked_limits
 from harken.model.expressions import Expression
@@ -21,11 +20,10 @@ from harken.model.schema import Schema
 from harken.model.subscriptions import SubscriptionId, Validity, checked_id, moment_of
 from harken.model.values import Type
 from harken.normal.compiled import conform, id_array, is_compiled
-from harken.symmetric import delivering
-from harken.symmetric.arguments import checked_covers, checked_schema, positive, several_ids
+from harken.symmetric.arguments import checked_covers, checked_schema, positive
 from harken.symmetric.beside import EngineBeside
 from harken.symmetric.contract import Held, Notice, Store
-from harken.symmetric.delivering import LEASE
+from harken.symmetric.delivering import Delivering
 from harken.symmetric.guarding import Result
 from harken.symmetric.ranking import Order
 from harken.symmetric.semantics import Boxes, Covers, boxes_of, event_of, event_text
@@ -44,7 +42,7 @@ Publications: TypeAlias = pa.Table | pa.RecordBatch | Sequence[Publication]
 """Constraints, or events: so is a row of a table, or of anything that has the Arrow stream interface."""
 
 
-class SymmetricEngine:
+class SymmetricEngine(Delivering[Notice]):
     """Matches publications with subscriptions, both of which are constraints.
 
     Without a `url`, constraints are held in memory; with one (`sqlite:///market.db`, `postgresql://…`) in a
@@ -75,12 +73,11 @@ class SymmetricEngine:
         self.schema = checked_schema(schema)
         self.covers = checked_covers(covers)
         self.limits = checked_limits(limits)
-        self._store: Store = open_store(url, **options)
-        # An event is a publication of single values: what matches it is known to be found quickest by an engine.
-        classical = url is None and self.covers == "subscription"
-        self._beside = (
-            EngineBeside(cast("MemoryStore", self._store), self.schema, self.limits) if classical else None
-        )
+        self._store = self._outlet = open_store(url, **options)
+        self._beside: EngineBeside | None = None
+        if url is None and self.covers == "subscription":
+            # An event is a publication of single values: an engine is known to find quickest what matches it.
+            self._beside = EngineBeside(cast("MemoryStore", self._store), self.schema, self.limits)
 
     def __len__(self) -> int:
         """How many subscriptions there are."""
@@ -88,8 +85,9 @@ class SymmetricEngine:
 
     def __contains__(self, id: object) -> bool:
         """Whether a subscription of this id is there."""
-        is_id = isinstance(id, str | int) and not isinstance(id, bool)
-        return self._store.get("subscriptions", id if is_id else "") is not None  # type: ignore[arg-type]  # seen
+        if isinstance(id, bool) or not isinstance(id, str | int):
+            id = ""  # which none has
+        return self._store.get("subscriptions", id) is not None
 
     def __enter__(self) -> SymmetricEngine:
         return self
@@ -121,7 +119,7 @@ class SymmetricEngine:
 
         With `notify`, notices of these are kept in the same transaction until `deliver` has handed them over.
         """
-        held = self._held(id, expression, Validity(valid_from, valid_until))
+        held = Held.of(id, expression, self.schema, self.limits, Validity(valid_from, valid_until))
         found = self._keep(
             lambda store: store.put("subscriptions", [held], self.covers, replace=replace, notify=notify),
             lambda engine: engine.subscribe(
@@ -148,7 +146,8 @@ class SymmetricEngine:
 
     def unsubscribe_many(self, ids: Iterable[SubscriptionId]) -> None:
         """Forget subscriptions: all, or none if one of the ids is not known."""
-        going = several_ids(ids)
+        check_several("unsubscribe_many", "ids", ids, "unsubscribe")
+        going = [checked_id(each) for each in ids]
         self._keep(
             lambda store: store.remove("subscriptions", going),
             lambda engine: engine.unsubscribe_many(going),
@@ -171,8 +170,11 @@ class SymmetricEngine:
         The ids of the subscriptions that it matches now; `notify` as with `subscribe`.
         """
         validity = Validity(valid_from, valid_until)
-        is_event = isinstance(expression, Mapping)
-        held = (self._held_event if is_event else self._held)(id, expression, validity)  # type: ignore[arg-type]
+        if isinstance(expression, Mapping):
+            boxes, text = event_of(expression, self.schema, self.covers), event_text(expression)
+            held = Held(checked_id(id), boxes, text, validity.valid_until, validity.valid_from)
+        else:
+            held = Held.of(id, expression, self.schema, self.limits, validity)
         found = self._store.put("publications", [held], self.covers, replace=replace, notify=notify)
         return [each for _, each in found]
 
@@ -182,7 +184,7 @@ class SymmetricEngine:
 
     def match(
         self,
-        publication: Constraint | Mapping[str, object],
+        publication: Publication,
         *,
         at: datetime | None = None,
         order_by: str | None = None,
@@ -215,22 +217,6 @@ class SymmetricEngine:
         places = pa.array([place for place, _ in pairs], pa.int64())
         return pa.table({"publication": places, "subscription": id_array([id for _, id in pairs])})
 
-    # ---------------------------------------------------------------- notices
-
-    def deliver(self, handler: Callable[[Notice], object], *, limit: int = 1_000, lease: float = LEASE) -> int:
-        """Hand over notices that are waiting, oldest first, and settle those that the handler took; how many.
-
-        Each goes to one deliverer, which has `lease` seconds for a portion of them. At least once: a notice whose
-        handler failed comes again, as does after its lease one that a crashed deliverer had, with the same number.
-        """
-        return delivering.deliver(self._store, handler, limit, lease)
-
-    async def deliver_async(
-        self, handler: Callable[[Notice], Awaitable[object] | object], *, limit: int = 1_000, lease: float = LEASE
-    ) -> int:
-        """As `deliver`, with a handler that is awaited."""
-        return await delivering.deliver_async(self._store, handler, limit, lease)
-
     # ---------------------------------------------------------------- inside
 
     def _keep(self, change: Callable[[Store], Result], follow: Callable[[Engine], object]) -> Result:
@@ -246,15 +232,6 @@ class SymmetricEngine:
                 order.check_known(near | self._store.attributes("subscriptions"))
         by_id = sorted(found, key=lambda id: (isinstance(id, str), id))
         return order.ranked(boxes, {id: found[id] for id in by_id})
-
-    def _held(self, id: SubscriptionId, expression: Constraint, validity: Validity) -> Held:
-        boxes = boxes_of(expression, self.schema, self.limits)
-        text = expression if isinstance(expression, str) else to_text(expression)
-        return Held(checked_id(id), boxes, text, validity.valid_until, validity.valid_from)
-
-    def _held_event(self, id: SubscriptionId, event: Mapping[str, object], validity: Validity) -> Held:
-        boxes = event_of(event, self.schema, self.covers)
-        return Held(checked_id(id), boxes, event_text(event), validity.valid_until, validity.valid_from)
 
     def _boxes(self, publication: Publication) -> Boxes:
         if isinstance(publication, Mapping):

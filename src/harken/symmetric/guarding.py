@@ -35,12 +35,15 @@ class Guard:
     def alone(self, work: Callable[[], Result]) -> Result:
         """Do some work while nobody else looks or changes anything."""
         with self._door.turn():
-            try:
-                self._door.close()
-                return work()
-            finally:
-                if not self._journal.is_pending:
-                    self._door.open()
+            return self._behind_the_door(work)
+
+    def _behind_the_door(self, work: Callable[[], Result]) -> Result:
+        try:
+            self._door.close()
+            return work()
+        finally:
+            if not self._journal.is_pending:
+                self._door.open()
 
     def _let_in(self) -> None:
         self._journal.take_back()

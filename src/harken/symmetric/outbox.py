@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import islice
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeAlias
 
+from harken.symmetric.contract import Item
 from harken.symmetric.guarding import Journal
 
-
-class Numbered(Protocol):
-    """Something to be told, that its number tells apart."""
-
-    @property
-    def number(self) -> int:
-        """Older ones have lesser numbers."""
-
-
-Item = TypeVar("Item", bound=Numbered)
-Kept = TypeVar("Kept")
+_Waiting: TypeAlias = tuple[Item, datetime | None]
+"""What waits, and until when somebody has a claim on it."""
 
 
 class Outbox(Generic[Item]):
@@ -27,62 +19,45 @@ class Outbox(Generic[Item]):
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._waiting: dict[int, Item] = {}
-        self._claimed: dict[int, datetime] = {}
-        """By number, until when somebody has a claim."""
+        self._by_number: dict[int, _Waiting[Item]] = {}
 
     def add(self, items: Iterable[Item]) -> None:
         """Keep what is to be told, which is newer than all that is there."""
-        coming = {item.number: item for item in items}
-        self._journal.note(self._take_back, coming)
-        self._waiting.update(coming)
+        self._change({item.number: (item, None) for item in items})
 
     def waiting(self, limit: int) -> list[Item]:
         """The oldest, claimed or not."""
-        return list(islice(self._waiting.values(), limit))
+        return [item for item, _ in islice(self._by_number.values(), limit)]
 
     def claim(self, limit: int, until: datetime, moment: datetime) -> list[Item]:
         """The oldest that nobody has a claim on at a moment, which are claimed."""
-        free = (item for number, item in self._waiting.items() if not self._is_claimed(number, moment))
+        waiting = self._by_number.values()
+        free = (item for item, claimed_until in waiting if claimed_until is None or claimed_until <= moment)
         found = list(islice(free, limit))
-        numbers = [item.number for item in found]
-        self._note_claims(numbers)
-        self._claimed.update(dict.fromkeys(numbers, until))
+        self._change({item.number: (item, until) for item in found})
         return found
 
     def release(self, numbers: Iterable[int], until: datetime) -> None:
         """Give back what is still claimed until then."""
-        going = [number for number in numbers if self._claimed.get(number) == until]
-        self._note_claims(going)
-        _forget(self._claimed, going)
+        known = [(number, self._by_number[number]) for number in numbers if number in self._by_number]
+        self._change({number: (item, None) for number, (item, claimed) in known if claimed == until})
 
     def settle(self, numbers: Iterable[int]) -> None:
         """Forget what was told."""
-        going = [number for number in numbers if number in self._waiting]
-        self._note_claims(going)
-        self._journal.note(self._put_back, {number: self._waiting[number] for number in going})
-        _forget(self._waiting, going)
-        _forget(self._claimed, going)
+        self._change(dict.fromkeys(number for number in numbers if number in self._by_number))
 
-    def _is_claimed(self, number: int, moment: datetime) -> bool:
-        return number in self._claimed and moment < self._claimed[number]
+    def _change(self, after: Mapping[int, _Waiting[Item] | None]) -> None:
+        self._journal.note(self._take_back, {number: self._by_number.get(number) for number in after})
+        self._put(after)
 
-    def _note_claims(self, numbers: list[int]) -> None:
-        before = {number: self._claimed[number] for number in numbers if number in self._claimed}
-        self._journal.note(self._claim_as_before, numbers, before)
+    def _put(self, several: Mapping[int, _Waiting[Item] | None]) -> None:
+        for number, waiting in several.items():
+            if waiting is None:
+                self._by_number.pop(number, None)
+            else:
+                self._by_number[number] = waiting
 
-    def _claim_as_before(self, numbers: list[int], before: dict[int, datetime]) -> None:
-        _forget(self._claimed, [number for number in numbers if number not in before])
-        self._claimed.update(before)
-
-    def _take_back(self, numbers: Iterable[int]) -> None:
-        _forget(self._waiting, numbers)
-
-    def _put_back(self, items: dict[int, Item]) -> None:
-        """In its place: what is oldest comes first."""
-        self._waiting = dict(sorted((self._waiting | items).items()))
-
-
-def _forget(known: dict[int, Kept], numbers: Iterable[int]) -> None:
-    for number in numbers:
-        known.pop(number, None)
+    def _take_back(self, before: Mapping[int, _Waiting[Item] | None]) -> None:
+        """Each in its place: what is oldest comes first."""
+        self._put(before)
+        self._by_number = dict(sorted(self._by_number.items(), key=lambda each: each[0]))

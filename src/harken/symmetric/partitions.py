@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Protocol, cast
+from typing import Protocol
 
 from harken.errors import (
     ArgumentError,
@@ -21,16 +21,14 @@ from harken.errors import (
     IndexFormatError,
     UnknownSubscriptionError,
 )
-from harken.language import to_text
 from harken.locking import SharedLock
 from harken.model.expressions import Expression
-from harken.model.limits import DEFAULT_LIMITS
 from harken.model.schema import Schema
 from harken.model.subscriptions import SubscriptionId, checked_id
 from harken.symmetric.arguments import checked_covers
 from harken.symmetric.contract import Held, Store
 from harken.symmetric.pointsets import meet
-from harken.symmetric.semantics import Box, Boxes, Covers, boxes_of
+from harken.symmetric.semantics import Boxes, Covers, boxes_of
 
 PATIENCE = 30.0
 """Seconds that a change waits for a reconfiguration to end."""
@@ -111,14 +109,14 @@ class PartitionedEngine:
         directory: Directory,
         open_row: Callable[[str], Store],
         constraints: Mapping[str, str],
-        **options: object,
+        *,
+        schema: Schema | None = None,
+        covers: Covers = "publication",
     ) -> PartitionedEngine:
         """Set up a directory that has no partitions yet. Together, constraints should cover everything."""
-        if "covers" in options:
-            checked_covers(options["covers"])
-        schema = cast("Schema | None", options.get("schema"))
+        checked_covers(covers)
         directory.write(None, Partitions(1, _checked_constraints(constraints, schema)))
-        return cls(directory, open_row, **options)  # type: ignore[arg-type]
+        return cls(directory, open_row, schema=schema, covers=covers)
 
     def join(self) -> Partitions:
         """Ask the directory for the partitions and their version."""
@@ -135,9 +133,7 @@ class PartitionedEngine:
 
         If the partitions changed meanwhile, it is done again: it may have come too late to be moved.
         """
-        boxes = boxes_of(expression, self._schema)
-        text = expression if isinstance(expression, str) else to_text(expression)
-        held = Held(checked_id(id), boxes, text)
+        held = Held.of(id, expression, self._schema)
         self._change(lambda known: self._place(known, held))
 
     def unsubscribe(self, id: SubscriptionId) -> None:
@@ -150,7 +146,7 @@ class PartitionedEngine:
 
     def match(self, publication: str | Expression) -> list[SubscriptionId]:
         """The ids of the subscriptions that a publication matches, from the rows it concerns."""
-        boxes = boxes_of(publication, self._schema, DEFAULT_LIMITS)
+        boxes = boxes_of(publication, self._schema)
         while True:
             known = self._known
             found = [
@@ -224,8 +220,7 @@ class PartitionedEngine:
         for row in known.constraints:
             store = self._store(known, row)
             for id in store.ids("subscriptions"):
-                held = None if id in seen else store.get("subscriptions", id)
-                if held is not None:
+                if id not in seen and (held := store.get("subscriptions", id)) is not None:
                     seen.add(id)
                     yield held
 
@@ -264,8 +259,8 @@ def _checked_constraints(constraints: object, schema: Schema | None) -> dict[str
 
 def _concern(boxes: Boxes, partition: Boxes) -> bool:
     """Whether two constraints can have a point in common; what one of them does not constrain may be anything."""
-    return any(_may_meet(one, other) for one in boxes.boxes for other in partition.boxes)
-
-
-def _may_meet(one: Box, other: Box) -> bool:
-    return all(meet(points, other[name]) for name, points in one.items() if name in other)
+    return any(
+        all(meet(one[name], other[name]) for name in one.keys() & other.keys())
+        for one in boxes.boxes
+        for other in partition.boxes
+    )

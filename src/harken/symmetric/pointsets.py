@@ -77,10 +77,10 @@ class Lying:
     Within `within`, if there is one; around all of `around`; and with something in common with each of `over`.
     """
 
-    kind: Kind | None
-    within: Box | None
-    around: tuple[Point | Box, ...]
-    over: tuple[Point | Box, ...]
+    kind: Kind | None = None
+    within: Box | None = None
+    around: tuple[Point | Box, ...] = ()
+    over: tuple[Point | Box, ...] = ()
 
 
 PointSet: TypeAlias = Anything | Intervals | Shapes | Lying
@@ -209,27 +209,23 @@ def _reaches(one: Interval, other: Interval) -> bool:
 
 
 def _lying(attribute: str, region: Region) -> Lying | None:
-    lying = Lying(region.kind, None, (), ())
+    lying = Lying(region.kind)
     for test in region.tests:
-        both = _both(lying, _one_way(attribute, test))
-        if both is None:
+        if (both := _both(lying, _one_way(attribute, test))) is None:
             return None
         lying = both
     return lying if _is_possible(lying) else None
 
 
 def _one_way(attribute: str, test: Test) -> Lying:
-    predicate = test.predicate
-    if test.negated or not isinstance(predicate, Spatial):
-        raise ConstraintError.avoidance(attribute)
-    shape = predicate.shape
-    match predicate.operator:
-        case SpatialOperator.WITHIN:
-            return Lying(None, Box(*shape.bounds), (), ())
-        case SpatialOperator.CONTAINS:
-            return Lying(None, None, (shape,), ())
-        case SpatialOperator.OVERLAPS:
-            return Lying(None, None, (), (shape,))
+    match test:
+        case Test(Spatial(operator=SpatialOperator.WITHIN, shape=shape), negated=False):
+            return Lying(within=Box(*shape.bounds))
+        case Test(Spatial(operator=SpatialOperator.CONTAINS, shape=shape), negated=False):
+            return Lying(around=(shape,))
+        case Test(Spatial(operator=SpatialOperator.OVERLAPS, shape=shape), negated=False):
+            return Lying(over=(shape,))
+    raise ConstraintError.avoidance(attribute)
 
 
 def _both(one: Lying, other: Lying) -> Lying | None:
@@ -237,10 +233,8 @@ def _both(one: Lying, other: Lying) -> Lying | None:
     if one.kind is not None and other.kind is not None and one.kind is not other.kind:
         return None
     within = one.within or other.within
-    if one.within is not None and other.within is not None:
-        within = _common(one.within, other.within)
-        if within is None:
-            return None
+    if one.within and other.within and (within := _common(one.within, other.within)) is None:
+        return None
     return Lying(one.kind or other.kind, within, one.around + other.around, one.over + other.over)
 
 
@@ -252,19 +246,16 @@ def _common(one: Point | Box, other: Point | Box) -> Box | None:
 
 
 def _is_possible(lying: Lying) -> bool:
-    """Whether a point or a box lies so."""
-    return (lying.kind is not Kind.POINT and _a_box_can(lying)) or (
-        lying.kind is not Kind.BOX and _a_point_can(lying)
-    )
-
-
-def _a_box_can(lying: Lying) -> bool:
-    """The larger a box, the more it contains and meets: so the largest one allowed decides."""
-    if lying.within is None:
+    """Whether a point or a box lies so. The larger a box, the more it contains and meets: the largest decides."""
+    if lying.kind is not Kind.POINT and (lying.within is None or _reaches_all(lying.within, lying)):
         return True
-    largest = lying.within
-    around = all(lies(largest, SpatialOperator.CONTAINS, shape) for shape in lying.around)
-    return around and all(lies(largest, SpatialOperator.OVERLAPS, shape) for shape in lying.over)
+    return lying.kind is not Kind.BOX and _a_point_can(lying)
+
+
+def _reaches_all(value: Point | Box, lying: Lying) -> bool:
+    """Whether a shape lies around all and over all that it should."""
+    around = all(lies(value, SpatialOperator.CONTAINS, shape) for shape in lying.around)
+    return around and all(lies(value, SpatialOperator.OVERLAPS, shape) for shape in lying.over)
 
 
 def _a_point_can(lying: Lying) -> bool:
@@ -281,8 +272,7 @@ def _lies_so(value: Point | Box, kind: Kind, lying: Lying) -> bool:
     return (
         lying.kind in (None, kind)
         and (lying.within is None or lies(value, SpatialOperator.WITHIN, lying.within))
-        and all(lies(value, SpatialOperator.CONTAINS, shape) for shape in lying.around)
-        and all(lies(value, SpatialOperator.OVERLAPS, shape) for shape in lying.over)
+        and _reaches_all(value, lying)
     )
 
 

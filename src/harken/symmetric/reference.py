@@ -14,7 +14,19 @@ from harken.model.schema import Schema
 from harken.model.subscriptions import SubscriptionId, moment_of
 from harken.normal.compiled import conform
 from harken.normal.decompiled import expressions_of
-from harken.symmetric.contract import OTHER, Held, Notice, Pair, Side, arriving, check_kind, duplicate, unknown
+from harken.symmetric.contract import (
+    OTHER,
+    Held,
+    Notice,
+    Pair,
+    Side,
+    arriving,
+    by_id,
+    check_kind,
+    duplicate,
+    named,
+    unknown,
+)
 from harken.symmetric.semantics import Boxes, Covers, boxes_of, matches
 
 
@@ -39,16 +51,17 @@ class ReferenceStore:
     ) -> list[Pair]:
         """Keep constraints, and compare each with all of the other side."""
         moment = moment_of(at)
-        fresh: dict[SubscriptionId, Held] = {}
-        check_kind(side, next(iter(self._held[side]), None), [each.id for each in several])
-        for each in several:
-            if not replace and (each.id in self._held[side] or each.id in fresh):
-                raise duplicate(side, each.id)
-            fresh[each.id] = each
-        self._held[side] |= fresh
+        held = self._held[side]
+        check_kind(side, next(iter(held), None), [each.id for each in several])
+        fresh = by_id(side, several, replace=replace)
+        if taken := [id for id in fresh if id in held and not replace]:
+            raise duplicate(side, taken[0])
+        held |= fresh
         pairs = self.match(OTHER[side], arriving(several, moment), covers, at=moment)
         if notify:
-            self._notify(side, several, pairs, moment)
+            for publication, subscription in named(side, several, pairs):
+                number = next(self._numbers)
+                self._notices[number] = Notice(number, publication, subscription, moment)
         return pairs
 
     def load(self, side: Side, table: pa.Table, schema: Schema | None) -> None:
@@ -147,13 +160,6 @@ class ReferenceStore:
 
     def _is_claimed(self, number: int, moment: datetime) -> bool:
         return number in self._claimed and moment < self._claimed[number]
-
-    def _notify(self, side: Side, several: Sequence[Held], pairs: list[Pair], moment: datetime) -> None:
-        for place, id in pairs:
-            known, found = several[place].id, id
-            publication, subscription = (known, found) if side == "publications" else (found, known)
-            number = next(self._numbers)
-            self._notices[number] = Notice(number, publication, subscription, moment)
 
 
 def _match(side: Side, asked: Boxes, held: Boxes, covers: Covers) -> bool:

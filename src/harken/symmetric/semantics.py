@@ -21,8 +21,8 @@ from harken.model.limits import DEFAULT_LIMITS, Limits
 from harken.model.numbers import Exact, decimal_constant
 from harken.model.schema import Schema
 from harken.model.values import Box as BoxValue
-from harken.model.values import EventValue, Point, kind_of
-from harken.normal.form import normalise
+from harken.model.values import EventValue, Point, Type, kind_of
+from harken.normal.form import Clause, normalise
 from harken.symmetric.pointsets import Interval, Intervals, PointSet, Shapes, meet, point_set
 
 Covers: TypeAlias = Literal["publication", "subscription"]
@@ -44,26 +44,23 @@ class Boxes:
 
     boxes: tuple[Box, ...]
 
-    @property
-    def is_point(self) -> bool:
-        """Whether it is one box with a single value for every attribute, as an event has."""
-        return len(self.boxes) == 1 and all(_is_single(each) for each in self.boxes[0].values())
-
 
 def boxes_of(given: str | Expression, schema: Schema | None = None, limits: Limits = DEFAULT_LIMITS) -> Boxes:
     """An expression as boxes; ExpressionError if it is none, ConstraintError if it cannot be said in points."""
-    form = normalise(read_expression(given, schema, limits), limits)
-    boxes = []
-    for clause in form.clauses:
-        box = {}
-        for name, constraint in clause.items():
-            points = point_set(name, constraint, None if schema is None else schema.get(name))
-            if points is None:
-                break
-            box[name] = points
-        else:
-            boxes.append(box)
-    return Boxes(tuple(boxes))
+    clauses = normalise(read_expression(given, schema, limits), limits).clauses
+    boxes = [_box(clause, schema or {}) for clause in clauses]
+    return Boxes(tuple(box for box in boxes if box is not None))
+
+
+def _box(clause: Clause, declared: Mapping[str, Type]) -> Box | None:
+    """A clause as points; None if it contradicts itself, whatever else it asks."""
+    box = {}
+    for name, constraint in clause.items():
+        points = point_set(name, constraint, declared.get(name))
+        if points is None:
+            return None
+        box[name] = points
+    return box
 
 
 def event_of(event: Mapping[str, object], schema: Schema | None = None, covers: Covers = "publication") -> Boxes:
@@ -129,12 +126,3 @@ def _number(name: str, value: Decimal) -> float:
         refused = ConstraintError.digits(name, number)
         raise EventError(refused.message, attribute=name, suggestion=refused.suggestion)
     return number
-
-
-def _is_single(points: PointSet) -> bool:
-    match points:
-        case Intervals(intervals=(only,)):
-            return only.is_point
-        case Shapes(values=values):
-            return len(values) == 1
-    return False

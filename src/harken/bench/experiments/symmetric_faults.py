@@ -100,9 +100,9 @@ def _seen_in_auction(auction: Auction) -> object:
     def look(book: Any) -> object:
         entries = [(each.role, each.id, each.product) for each in book.entries()]
         kept = {side: sorted(book.store.ids(side)) for side in OTHER}
-        return sorted(entries), sorted(map(str, book.leaders())), kept
+        return sorted(entries), book.leaders(), kept
 
-    return auction._books.look("look at all there is", look)
+    return auction._book.look("look at all there is", look)
 
 
 def _after_in_auction(auction: Auction) -> object:
@@ -150,7 +150,7 @@ def on_database(kind: str, options: dict[str, Any]) -> Iterator[Place]:
     """In the tables of a database, which are emptied each time."""
 
     def emptied(opened: Opened) -> Opened:
-        store = opened._store if isinstance(opened, SymmetricEngine) else opened._books._store
+        store = opened._store if isinstance(opened, SymmetricEngine) else opened._book.store
         if isinstance(opened, Auction):
             for product in ("pencils", "pens"):
                 opened.close(product)

@@ -7,40 +7,35 @@ product removes both sides.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
 from harken.compiler import read_expression
 from harken.errors import ArgumentError, DuplicateEntryError, UnknownEntryError
-from harken.language import to_text
 from harken.model.expressions import And, Comparator, Comparison, Expression
 from harken.model.limits import DEFAULT_LIMITS
 from harken.model.schema import Schema
 from harken.model.subscriptions import SubscriptionId, moment_of
 from harken.model.values import Type
-from harken.symmetric import delivering
 from harken.symmetric.arguments import checked_schema, checked_text
 from harken.symmetric.auction.order_book import (
     ROLES,
     BestChanged,
     Entry,
-    Leader,
     MemoryOrderBook,
     OrderBook,
-    OrderBooks,
     Role,
-    Told,
-    of_role,
 )
 from harken.symmetric.contract import Held, Side
-from harken.symmetric.delivering import LEASE
+from harken.symmetric.delivering import Delivering
 from harken.symmetric.ranking import Order
+from harken.symmetric.semantics import Boxes
 from harken.symmetric.stores import open_store
 
 if TYPE_CHECKING:
+    from harken.symmetric.database import DatabaseStore
     from harken.symmetric.memory import MemoryStore
-from harken.symmetric.semantics import Boxes, boxes_of
 
 PRODUCT = "product"
 """The attribute that says what is sold; it is added to every offer and bid."""
@@ -48,7 +43,7 @@ PRODUCT = "product"
 SIDES: dict[Role, Side] = {"offer": "publications", "bid": "subscriptions"}
 
 
-class Auction:
+class Auction(Delivering[BestChanged]):
     """Offers, bids and the best of them, in memory or, with a `url`, in a database.
 
     `best` is how bids rank, like "price desc": the greatest price that offer and bid both allow; a bid without any
@@ -75,14 +70,14 @@ class Auction:
         declared = checked_schema(schema)
         self._schema = None if declared is None else Schema({**declared, PRODUCT: "string"})
         self._order.check_declared(self._schema)
-        self._books: OrderBooks = _open_books(url, **options)
+        self._book = self._outlet = _open_book(url, **options)
         self._boxes: dict[int, Boxes] = {}
 
     def __enter__(self) -> Auction:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._books.close()
+        self._book.close()
 
     def offer(self, id: str, product: str, expression: str | Expression, *, at: datetime | None = None) -> None:
         """Offer a product for sale under conditions; DuplicateEntryError if the id is taken."""
@@ -102,19 +97,18 @@ class Auction:
             if not book.has(role, checked):
                 raise UnknownEntryError(role, checked)
             book.store.remove(SIDES[role], [checked])
-            book.strike([(role, checked)])
+            book.strike(role, checked)
 
-        self._books.together(f"withdraw a {role}", work)
+        self._book.together(f"withdraw a {role}", work)
 
     def cycle(self) -> list[BestChanged]:
         """Match all offers with all bids, keep the best bid of each, and note what changed; that is returned."""
-        return self._books.together("run a cycle of the auction", self._decide, alone=True)
+        return self._book.together("run a cycle of the auction", self._decide, alone=True)
 
     def best(self, offer: str) -> str | None:
         """The bid that the last cycle found best for an offer."""
         asked = checked_text("an id", offer)
-        leaders = self._books.look("read who leads", lambda book: book.leaders())
-        return next((each.bid for each in leaders if each.offer == asked), None)
+        return self._book.look("read who leads", lambda book: book.leaders()).get(asked)
 
     def close(self, product: str) -> dict[str, str | None]:
         """End the auction of a product: a last cycle decides, and both sides go. By offer, the bid that won."""
@@ -122,34 +116,15 @@ class Auction:
 
         def work(book: OrderBook) -> dict[str, str | None]:
             self._decide(book)
+            leaders = book.leaders()
             going = [each for each in book.entries() if each.product == sold]
-            won = {each.offer: each.bid for each in book.leaders() if each.product == sold}
             for role, side in SIDES.items():
-                book.store.remove(side, [each.id for each in of_role(going, role)])
-            book.strike([(each.role, each.id) for each in going])
-            return won
+                book.store.remove(side, [each.id for each in going if each.role == role])
+            for each in going:
+                book.strike(each.role, each.id)
+            return {each.id: leaders[each.id] for each in going if each.role == "offer"}
 
-        return self._books.together("close a product", work, alone=True)
-
-    def deliver(
-        self, handler: Callable[[BestChanged], object], *, limit: int = 1_000, lease: float = LEASE
-    ) -> int:
-        """Hand over what changed, oldest first, each to one deliverer, at least once; how many.
-
-        As with `SymmetricEngine.deliver`: a deliverer has `lease` seconds for a portion, and what a crashed one
-        had comes back after that.
-        """
-        return delivering.deliver(Told(self._books), handler, limit, lease)
-
-    async def deliver_async(
-        self,
-        handler: Callable[[BestChanged], Awaitable[object] | object],
-        *,
-        limit: int = 1_000,
-        lease: float = LEASE,
-    ) -> int:
-        """As `deliver`, with a handler that is awaited."""
-        return await delivering.deliver_async(Told(self._books), handler, limit, lease)
+        return self._book.together("close a product", work, alone=True)
 
     # ---------------------------------------------------------------- inside
 
@@ -157,7 +132,7 @@ class Auction:
         id, product, moment = checked_text("an id", id), checked_text("a product", product), moment_of(at)
         stated = read_expression(expression, self._schema, DEFAULT_LIMITS)
         whole = And((Comparison(PRODUCT, Comparator.EQ, product), stated))
-        held = Held(id, boxes_of(whole, self._schema), to_text(whole))
+        held = Held.of(id, whole, self._schema)
 
         def work(book: OrderBook) -> None:
             if book.has(role, id):
@@ -165,27 +140,26 @@ class Auction:
             book.store.put(SIDES[role], [held], "publication")
             book.enter(Entry(role, id, product, moment))
 
-        self._books.together(f"enter a {role}", work)
+        self._book.together(f"enter a {role}", work)
 
     def _decide(self, book: OrderBook) -> list[BestChanged]:
         entries = book.entries()
-        offers, bids = of_role(entries, "offer"), of_role(entries, "bid")
+        offers, bids = ([each for each in entries if each.role == role] for role in ROLES)
         said = self._said(book, entries)
         found: list[set[object]] = [set() for _ in offers]
         asked = [said[each.number] for each in offers]
         for place, id in book.store.match("subscriptions", asked, "publication"):
             found[place].add(id)
-        led = {each.offer: each.bid for each in book.leaders()}
-        leaders = [self._leader(offer, bids, ids, said) for offer, ids in zip(offers, found, strict=True)]
-        news = [each for each in leaders if each.offer not in led or led[each.offer] != each.bid]
-        book.lead(news)
-        changes = [BestChanged(each.offer, led.get(each.offer), each.bid, each.product) for each in news]
-        return book.tell(each for each in changes if each.before != each.now)
-
-    def _leader(self, offer: Entry, bids: list[Entry], found: set[object], said: Mapping[int, Boxes]) -> Leader:
-        matched: dict[SubscriptionId, Boxes] = {bid.id: said[bid.number] for bid in bids if bid.id in found}
-        ranked = self._order.ranked(said[offer.number], matched)
-        return Leader(offer.id, str(ranked[0]) if ranked else None, offer.product)
+        led, changes = book.leaders(), []
+        for offer, ids in zip(offers, found, strict=True):
+            matched: dict[SubscriptionId, Boxes] = {bid.id: said[bid.number] for bid in bids if bid.id in ids}
+            ranked = self._order.ranked(said[offer.number], matched)
+            before, now = led.get(offer.id), str(ranked[0]) if ranked else None
+            if offer.id not in led or before != now:
+                book.lead(offer, now)
+            if before != now:
+                changes.append(BestChanged(offer.id, before, now, offer.product))
+        return book.tell(changes)
 
     def _said(self, book: OrderBook, entries: list[Entry]) -> Mapping[int, Boxes]:
         """What all entries say, kept at hand: an entry's number never comes again, whatever becomes of its id.
@@ -205,13 +179,11 @@ def _boxes_of(book: OrderBook, side: Side, entry: Entry) -> Boxes:
     return held.boxes
 
 
-def _open_books(url: str | None, **options: object) -> OrderBooks:
-    """Books in memory, or in a database, with a store each."""
+def _open_book(url: str | None, **options: object) -> OrderBook:
+    """A book in memory, or in a database, with a store of its own."""
     store = open_store(url, **options)
     if url is None:
         return MemoryOrderBook(cast("MemoryStore", store))
-    from harken.symmetric.auction.database_order_book import DatabaseOrderBooks
-    from harken.symmetric.database import DatabaseStore
+    from harken.symmetric.auction.database_order_book import DatabaseOrderBook
 
-    assert isinstance(store, DatabaseStore)
-    return DatabaseOrderBooks(store)
+    return DatabaseOrderBook(cast("DatabaseStore", store))

@@ -1,170 +1,148 @@
-"""The books of an auction in tables: entries, leaders, and changes that are still to be told."""
+"""The book of an auction in tables: entries, leaders, and changes that are still to be told."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from copy import copy
+from dataclasses import asdict, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from harken.normal.operators import microseconds
-from harken.symmetric.auction.order_book import BestChanged, Entry, Leader, OrderBook, Role
+from harken.model.subscriptions import moment_of
+from harken.symmetric.auction.order_book import BestChanged, Entry, Role
 from harken.symmetric.contract import Store
-from harken.symmetric.database.connections import Result
-from harken.symmetric.database.sql.dialect import Dialect, Names
+from harken.symmetric.database.connections import Result, run
+from harken.symmetric.database.outbox import TableOutbox
 from harken.symmetric.database.store import DatabaseStore
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Table
+    from sqlalchemy import Connection
 
 
-class DatabaseOrderBooks:
-    """Books that processes share, beside the tables of a store."""
+class DatabaseOrderBook:
+    """A book that processes share, beside the tables of a store."""
+
+    _connection: Connection
+    """In the middle of a transaction."""
 
     def __init__(self, store: DatabaseStore) -> None:
-        self._store = store
-        self._dialect = store.dialect
-        self._tables = _tables(store.names)
-        store.make_beside("make the books of an auction", self._tables.entries.metadata)
+        self.store: Store = store
+        self._kept = store
+        names = store.dialect.names
+        self._entries, self._leaders = names("auction_entries"), names("auction_leaders")
+        self._changes = names("auction_changes")
+        columns = "offer, before, now, product, number"
+        self._untold = TableOutbox(store.dialect, self._changes, columns, BestChanged)
+        store.together("make the book of an auction", self._make)
 
-    def together(self, attempted: str, work: Callable[[OrderBook], Result], *, alone: bool = False) -> Result:
+    def together(
+        self, attempted: str, work: Callable[[DatabaseOrderBook], Result], *, alone: bool = False
+    ) -> Result:
         """Do some work in one transaction, again if another one got in its way."""
 
         def on(store: Store, connection: Connection) -> Result:
             if alone and connection.dialect.name == "postgresql":  # SQLite has one writer at a time anyway
-                connection.exec_driver_sql(f"LOCK TABLE {self._tables.leaders} IN EXCLUSIVE MODE")
-            return work(_OpenBook(store, connection, self._dialect, self._tables))
+                run(connection, f"LOCK TABLE {self._leaders} IN EXCLUSIVE MODE")
+            return work(self._within(store, connection))
 
-        return self._store.together(attempted, on)
+        return self._kept.together(attempted, on)
 
-    def look(self, attempted: str, work: Callable[[OrderBook], Result]) -> Result:
+    def look(self, attempted: str, work: Callable[[DatabaseOrderBook], Result]) -> Result:
         """Do some work that only reads."""
-        with self._store.looking(attempted) as (store, connection):
-            return work(_OpenBook(store, connection, self._dialect, self._tables))
+        with self._kept.looking(attempted) as (store, connection):
+            return work(self._within(store, connection))
+
+    def _within(self, store: Store, connection: Connection) -> DatabaseOrderBook:
+        book = copy(self)
+        book.store, book._connection = store, connection
+        return book
 
     def close(self) -> None:
         """Let go of connections."""
-        self._store.close()
+        self._kept.close()
 
+    def _make(self, _: Store, connection: Connection) -> None:
+        """The tables, and what an earlier version did not have in them, unless they are there."""
+        dialect = self._kept.dialect
+        whole, text = dialect.types["whole"], dialect.types["text"]
+        needed, number, unique = f"{text} NOT NULL", f"number {dialect.counted}", "UNIQUE (role, id)"
+        tables = {
+            self._entries: f"{number}, role {needed}, id {needed}, product {needed}, at {needed}, {unique}",
+            self._leaders: f"offer {needed} PRIMARY KEY, bid {text}, product {needed}",
+            self._changes: f"{number}, offer {needed}, before {text}, now {text}, product {needed}",
+        }
+        dialect.create_room(connection)
+        for table, columns in tables.items():
+            run(connection, f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
+        known = set(run(connection, f"SELECT * FROM {self._changes} LIMIT 0").keys())
+        if "claimed_until" not in known:
+            run(connection, f"ALTER TABLE {self._changes} ADD COLUMN claimed_until {whole}")
 
-class _Tables(NamedTuple):
-    entries: Table
-    leaders: Table
-    changes: Table
-
-
-class _OpenBook:
-    """The book in one transaction."""
-
-    def __init__(self, store: Store, connection: Connection, dialect: Dialect, tables: _Tables) -> None:
-        self.store = store
-        self._connection = connection
-        self._dialect = dialect
-        self._entries, self._leaders, self._changes = tables
+    # ---------------------------------------------------------------- within a transaction
 
     def enter(self, entry: Entry) -> None:
         """Write an entry down."""
-        row = {"role": entry.role, "id": entry.id, "product": entry.product, "at": entry.at.isoformat()}
-        self._connection.execute(self._entries.insert(), row)
+        add = f"INSERT INTO {self._entries} (role, id, product, at) VALUES (:role, :id, :product, :at)"
+        run(self._connection, add, asdict(entry) | {"at": entry.at.isoformat()})
 
     def has(self, role: Role, id: str) -> bool:
         """Whether there is an entry."""
-        columns = self._entries.c
-        query = self._entries.select().where(columns.role == role, columns.id == id)
-        return self._connection.execute(query).first() is not None
+        query = f"SELECT 1 FROM {self._entries} WHERE role = :role AND id = :id"
+        return run(self._connection, query, {"role": role, "id": id}).first() is not None
 
     def entries(self) -> list[Entry]:
         """All entries."""
+        rows = run(self._connection, f"SELECT role, id, product, at, number FROM {self._entries}")
         found = [
-            Entry(row.role, row.id, row.product, datetime.fromisoformat(row.at), row.number)
-            for row in self._connection.execute(self._entries.select())
+            Entry(role, id, product, datetime.fromisoformat(at), number) for role, id, product, at, number in rows
         ]
         return sorted(found, key=lambda entry: (entry.at, entry.number))
 
-    def strike(self, entries: Iterable[tuple[Role, str]]) -> None:
-        """Remove entries."""
-        columns = self._entries.c
-        for role, id in entries:
-            self._connection.execute(self._entries.delete().where(columns.role == role, columns.id == id))
-            if role == "offer":
-                self._connection.execute(self._leaders.delete().where(self._leaders.c.offer == id))
+    def strike(self, role: Role, id: str) -> None:
+        """Remove an entry."""
+        going = {"role": role, "id": id}
+        run(self._connection, f"DELETE FROM {self._entries} WHERE role = :role AND id = :id", going)
+        if role == "offer":
+            run(self._connection, f"DELETE FROM {self._leaders} WHERE offer = :offer", {"offer": id})
 
-    def leaders(self) -> list[Leader]:
+    def leaders(self) -> dict[str, str | None]:
         """What led after the last cycle."""
-        rows = self._connection.execute(self._leaders.select().order_by(self._leaders.c.offer))
-        return [Leader(row.offer, row.bid, row.product) for row in rows]
+        return dict(run(self._connection, f"SELECT offer, bid FROM {self._leaders} ORDER BY offer").all())
 
-    def lead(self, leaders: Iterable[Leader]) -> None:
-        """Keep what leads now."""
-        for each in leaders:
-            self._connection.execute(self._leaders.delete().where(self._leaders.c.offer == each.offer))
-            row = {"offer": each.offer, "bid": each.bid, "product": each.product}
-            self._connection.execute(self._leaders.insert(), row)
+    def lead(self, offer: Entry, bid: str | None) -> None:
+        """Keep which bid leads now."""
+        keep = (
+            f"INSERT INTO {self._leaders} (offer, bid, product) VALUES (:offer, :bid, :product)"
+            " ON CONFLICT (offer) DO UPDATE SET bid = excluded.bid, product = excluded.product"
+        )
+        run(self._connection, keep, {"offer": offer.id, "bid": bid, "product": offer.product})
 
     def tell(self, changes: Iterable[BestChanged]) -> list[BestChanged]:
         """Keep what is to be told."""
-        numbered = []
-        for each in changes:
-            row = {"offer": each.offer, "before": each.before, "now": each.now, "product": each.product}
-            key = self._connection.execute(self._changes.insert(), row).inserted_primary_key
-            assert key is not None
-            numbered.append(replace(each, number=key[0]))
-        return numbered
+        add = (
+            f"INSERT INTO {self._changes} (offer, before, now, product)"
+            " VALUES (:offer, :before, :now, :product) RETURNING number"
+        )
+        return [replace(each, number=run(self._connection, add, asdict(each)).scalar_one()) for each in changes]
 
-    def claim(self, limit: int, until: datetime, moment: datetime) -> list[BestChanged]:
+    # ---------------------------------------------------------------- what is to be told
+
+    def claim(self, limit: int, until: datetime, *, at: datetime | None = None) -> list[BestChanged]:
         """What is to be told and nobody has a claim on."""
-        from sqlalchemy import text
-
-        statement = text(self._dialect.claiming(self._changes.fullname, "number, offer, before, now, product"))
-        said = {"limit": limit, "until": microseconds(until), "at": microseconds(moment)}
-        rows = self._connection.execute(statement, said)
-        found = [BestChanged(row.offer, row.before, row.now, row.product, row.number) for row in rows]
-        return sorted(found, key=lambda change: change.number)
+        moment = moment_of(at)
+        return self._kept.together(
+            "claim what changed",
+            lambda _, connection: self._untold.claim(connection, limit, until, moment),
+        )
 
     def release(self, numbers: Iterable[int], until: datetime) -> None:
         """Give back what is still claimed until then."""
-        columns = self._changes.c
-        mine = columns.number.in_(list(numbers)), columns.claimed_until == microseconds(until)
-        self._connection.execute(self._changes.update().where(*mine).values(claimed_until=None))
+        left = list(numbers)  # which may be tried again
+        self._kept.together(
+            "release what was not told", lambda _, connection: self._untold.release(connection, left, until)
+        )
 
     def settle(self, numbers: Iterable[int]) -> None:
         """Forget what was told."""
-        self._connection.execute(self._changes.delete().where(self._changes.c.number.in_(list(numbers))))
-
-
-def _tables(names: Names) -> _Tables:
-    from sqlalchemy import BigInteger, Column, Integer, MetaData, Table, Text, UniqueConstraint
-
-    metadata = MetaData(schema=names.schema)
-    number = BigInteger().with_variant(Integer, "sqlite")  # which counts up in a column of no other type
-    return _Tables(
-        Table(
-            names.bare("auction_entries"),
-            metadata,
-            Column("number", number, primary_key=True),
-            Column("role", Text, nullable=False),
-            Column("id", Text, nullable=False),
-            Column("product", Text, nullable=False),
-            Column("at", Text, nullable=False),
-            UniqueConstraint("role", "id"),
-            sqlite_autoincrement=True,
-        ),
-        Table(
-            names.bare("auction_leaders"),
-            metadata,
-            Column("offer", Text, primary_key=True),
-            Column("bid", Text),
-            Column("product", Text, nullable=False),
-        ),
-        Table(
-            names.bare("auction_changes"),
-            metadata,
-            Column("number", number, primary_key=True),
-            Column("offer", Text, nullable=False),
-            Column("before", Text),
-            Column("now", Text),
-            Column("product", Text, nullable=False),
-            Column("claimed_until", BigInteger),
-            sqlite_autoincrement=True,
-        ),
-    )
+        done = list(numbers)
+        self._kept.together("settle what was told", lambda _, connection: self._untold.settle(connection, done))

@@ -1,11 +1,11 @@
-"""The books of an auction: who entered when, which bid leads, and what is still to be told.
+"""The book of an auction: who entered when, which bid leads, and what is still to be told.
 
 A book and the store of its constraints change together or not at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -13,7 +13,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 
 from harken.model.subscriptions import moment_of
-from harken.symmetric.contract import Store
+from harken.symmetric.contract import Outlet, Store
 from harken.symmetric.guarding import Result
 from harken.symmetric.outbox import Outbox
 
@@ -36,15 +36,6 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Leader:
-    """The best bid for an offer, if there is one."""
-
-    offer: str
-    bid: str | None
-    product: str
-
-
-@dataclass(frozen=True, slots=True)
 class BestChanged:
     """The best bid for an offer is another than before; None is none.
 
@@ -58,10 +49,21 @@ class BestChanged:
     number: int = 0
 
 
-class OrderBook(Protocol):
-    """The book in the middle of a transaction, and the store that is part of it."""
+class OrderBook(Outlet[BestChanged], Protocol):
+    """A book, and the store that belongs to it. What changed is handed over like notices of a store."""
 
     store: Store
+
+    def together(self, attempted: str, work: Callable[[OrderBook], Result], *, alone: bool = False) -> Result:
+        """Do some work in one transaction, on a book that is part of it. With `alone`, others like that wait."""
+
+    def look(self, attempted: str, work: Callable[[OrderBook], Result]) -> Result:
+        """Do some work that changes nothing, and keeps nobody waiting."""
+
+    def close(self) -> None:
+        """Let go of connections."""
+
+    # What follows is for work in the middle of a transaction.
 
     def enter(self, entry: Entry) -> None:
         """Write an entry down, under the next number."""
@@ -72,39 +74,17 @@ class OrderBook(Protocol):
     def entries(self) -> list[Entry]:
         """All entries, the earliest first, and of the same time in the order in which they came."""
 
-    def strike(self, entries: Iterable[tuple[Role, str]]) -> None:
-        """Remove entries, by role and id, and what leads for offers among them."""
+    def strike(self, role: Role, id: str) -> None:
+        """Remove an entry, and if it is an offer, what leads for it."""
 
-    def leaders(self) -> list[Leader]:
-        """What led after the last cycle."""
+    def leaders(self) -> dict[str, str | None]:
+        """By offer, the bid that led after the last cycle."""
 
-    def lead(self, leaders: Iterable[Leader]) -> None:
-        """Keep what leads now."""
+    def lead(self, offer: Entry, bid: str | None) -> None:
+        """Keep which bid leads now."""
 
     def tell(self, changes: Iterable[BestChanged]) -> list[BestChanged]:
         """Keep what is to be told, under the next numbers."""
-
-    def claim(self, limit: int, until: datetime, moment: datetime) -> list[BestChanged]:
-        """What is to be told and nobody has a claim on at a moment, oldest first, and claim it."""
-
-    def release(self, numbers: Iterable[int], until: datetime) -> None:
-        """Give back what is still claimed until then."""
-
-    def settle(self, numbers: Iterable[int]) -> None:
-        """Forget what was told."""
-
-
-class OrderBooks(Protocol):
-    """Where a book is kept."""
-
-    def together(self, attempted: str, work: Callable[[OrderBook], Result], *, alone: bool = False) -> Result:
-        """Do some work in one transaction. With `alone`, others that are to be alone wait."""
-
-    def look(self, attempted: str, work: Callable[[OrderBook], Result]) -> Result:
-        """Do some work that changes nothing, and keeps nobody waiting."""
-
-    def close(self) -> None:
-        """Let go of connections."""
 
 
 class MemoryOrderBook:
@@ -115,15 +95,17 @@ class MemoryOrderBook:
         self._kept = store
         self._journal = store.journal
         self._entries: dict[tuple[Role, str], Entry] = {}
-        self._leaders: dict[str, Leader] = {}
+        self._leaders: dict[str, str | None] = {}
         self._changes = Outbox[BestChanged](store.journal)
         self._numbers = count(1)
 
-    def together(self, attempted: str, work: Callable[[OrderBook], Result], *, alone: bool = False) -> Result:
+    def together(
+        self, attempted: str, work: Callable[[MemoryOrderBook], Result], *, alone: bool = False
+    ) -> Result:
         """Do some work entirely, or not at all."""
         return self._kept.together(lambda store: work(self._within(store)))
 
-    def look(self, attempted: str, work: Callable[[OrderBook], Result]) -> Result:
+    def look(self, attempted: str, work: Callable[[MemoryOrderBook], Result]) -> Result:
         """Do some work while nothing changes."""
         return self._kept.look(lambda: work(self._within(self._kept.joined())))
 
@@ -152,29 +134,26 @@ class MemoryOrderBook:
         """All entries."""
         return sorted(self._entries.values(), key=lambda entry: (entry.at, entry.number))
 
-    def strike(self, entries: Iterable[tuple[Role, str]]) -> None:
-        """Remove entries."""
-        for key in entries:
-            if key in self._entries:
-                self._journal.note(self._entries.__setitem__, key, self._entries[key])
-                del self._entries[key]
-            role, id = key
-            if role == "offer" and id in self._leaders:
-                self._journal.note(self._leaders.__setitem__, id, self._leaders[id])
-                del self._leaders[id]
+    def strike(self, role: Role, id: str) -> None:
+        """Remove an entry."""
+        if (role, id) in self._entries:
+            self._journal.note(self._entries.__setitem__, (role, id), self._entries[role, id])
+            del self._entries[role, id]
+        if role == "offer" and id in self._leaders:
+            self._journal.note(self._leaders.__setitem__, id, self._leaders[id])
+            del self._leaders[id]
 
-    def leaders(self) -> list[Leader]:
+    def leaders(self) -> dict[str, str | None]:
         """What led after the last cycle."""
-        return list(self._leaders.values())
+        return dict(self._leaders)
 
-    def lead(self, leaders: Iterable[Leader]) -> None:
-        """Keep what leads now."""
-        for each in leaders:
-            if each.offer in self._leaders:
-                self._journal.note(self._leaders.__setitem__, each.offer, self._leaders[each.offer])
-            else:
-                self._journal.note(self._leaders.pop, each.offer, None)
-            self._leaders[each.offer] = each
+    def lead(self, offer: Entry, bid: str | None) -> None:
+        """Keep which bid leads now."""
+        if offer.id in self._leaders:
+            self._journal.note(self._leaders.__setitem__, offer.id, self._leaders[offer.id])
+        else:
+            self._journal.note(self._leaders.pop, offer.id, None)
+        self._leaders[offer.id] = bid
 
     def tell(self, changes: Iterable[BestChanged]) -> list[BestChanged]:
         """Keep what is to be told."""
@@ -182,43 +161,17 @@ class MemoryOrderBook:
         self._changes.add(numbered)
         return numbered
 
-    def claim(self, limit: int, until: datetime, moment: datetime) -> list[BestChanged]:
-        """What is to be told and nobody has a claim on."""
-        return self._changes.claim(limit, until, moment)
-
-    def release(self, numbers: Iterable[int], until: datetime) -> None:
-        """Give back what is still claimed until then."""
-        self._changes.release(numbers, until)
-
-    def settle(self, numbers: Iterable[int]) -> None:
-        """Forget what was told."""
-        self._changes.settle(numbers)
-
-
-class Told:
-    """The changes of a book, as what a deliverer hands over."""
-
-    def __init__(self, books: OrderBooks) -> None:
-        self._books = books
-
     def claim(self, limit: int, until: datetime, *, at: datetime | None = None) -> list[BestChanged]:
-        """The oldest that nobody has a claim on."""
+        """What is to be told and nobody has a claim on."""
         moment = moment_of(at)
-        return self._books.together("claim what changed", lambda book: book.claim(limit, until, moment))
-
-    def settle(self, numbers: Iterable[int]) -> None:
-        """Forget what was told."""
-        done = list(numbers)
-        if done:
-            self._books.together("settle what was told", lambda book: book.settle(done))
+        return self.together("claim what changed", lambda book: book._changes.claim(limit, until, moment))
 
     def release(self, numbers: Iterable[int], until: datetime) -> None:
         """Give back what is still claimed until then."""
         left = list(numbers)
-        if left:
-            self._books.together("release what was not told", lambda book: book.release(left, until))
+        self.together("release what was not told", lambda book: book._changes.release(left, until))
 
-
-def of_role(entries: Sequence[Entry], role: Role) -> list[Entry]:
-    """The offers, or the bids."""
-    return [each for each in entries if each.role == role]
+    def settle(self, numbers: Iterable[int]) -> None:
+        """Forget what was told."""
+        done = list(numbers)
+        self.together("settle what was told", lambda book: book._changes.settle(done))

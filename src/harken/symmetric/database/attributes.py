@@ -4,6 +4,9 @@ A cluster is for clauses that have single values for a set of attributes, its ke
 It is like an attribute whose name is the list of these and whose value is that of all of them, so one look into an
 index finds clauses by their joint value. Within a cluster attributes have numbers of their own, so that what is
 found by its joint value is not in the way of what is sought otherwise. Cluster 0 is for all other clauses.
+
+Say that thousands of clauses ask for `country = 'DE'` and thousands for `colour = 'red'`, but few for both: in the
+cluster with the key (colour, country) one look finds those few.
 """
 
 from __future__ import annotations
@@ -11,16 +14,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from harken.symmetric.contract import Side
-from harken.symmetric.database.schema import Layout
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
+from harken.symmetric.database.sides import OpenSide
 
 _ITSELF = -1
 """Where the numbers of clusters themselves are counted."""
+
+ClusterKey = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,79 +36,69 @@ class Cluster:
     """A cluster, with those of its attributes that were asked for."""
 
     number: int
-    key: tuple[str, ...] = ()
+    key: ClusterKey = ()
     used: int = 0
     attributes: dict[str, Attribute] = field(default_factory=dict)
 
 
 class Attributes:
-    """What is known of attributes. Nothing of it is ever forgotten, so that it may be known from earlier."""
+    """What is known of the attributes of one side; nothing of it is ever forgotten."""
 
-    def __init__(self, layout: Layout) -> None:
-        self._dialect = layout.dialect
-        self._table = layout.names("attributes")
+    def __init__(self, side: OpenSide) -> None:
+        self._side = side
+        self._table = side.dialect.names("attributes")
 
-    def known(self, connection: Connection, side: Side, names: Iterable[str]) -> list[Cluster]:
-        """All clusters, cluster 0 first, with those of the attributes that are known in them."""
-        from sqlalchemy import text
-
-        columns = f"SELECT cluster, name, number, {side} FROM {self._table} WHERE"
-        query = text(f"{columns} cluster < 0 UNION ALL {columns} {self._dialect.among('name', 'names')}")
-        texts = [_text(name) for name in names]
-        found = connection.execute(query, {"names": self._dialect.several(texts)}).all()
+    def known(self, names: Iterable[str]) -> dict[int, Cluster]:
+        """All clusters by number, 0 first, with those of the attributes that are known in them."""
+        dialect = self._side.dialect
+        columns = f"SELECT cluster, name, number, {self._side.name} FROM {self._table} WHERE"
+        query = f"{columns} cluster < 0 UNION ALL {columns} {dialect.among('name', 'names')}"
+        found = self._side.run(query, {"names": dialect.several([_text(name) for name in names])})
         clusters = {0: Cluster(0)}
         for cluster, name, number, used in sorted(found):  # clusters before what is in them
             if cluster == _ITSELF:
                 clusters[number] = Cluster(number, tuple(json.loads(name)), used)
             else:
                 clusters[cluster].attributes[json.loads(name)] = Attribute(number, used)
-        return list(clusters.values())
+        return clusters
 
-    def register(
-        self, connection: Connection, side: Side, used: Mapping[str, int], cluster: int = 0
-    ) -> dict[str, int]:
+    def clusters(self) -> dict[ClusterKey, Cluster]:
+        """The clusters that have a key."""
+        return {each.key: each for each in self.known(()).values() if each.key}
+
+    def register(self, used: Mapping[str, int], cluster: int = 0) -> dict[str, int]:
         """The numbers of attributes, with new ones for those that have none; note the slots they use."""
-        known = {each.number: each for each in self.known(connection, side, used)}[cluster].attributes
+        known = self.known(used)[cluster].attributes
         # In one order, so that no two wait for each other's attributes.
-        fresh = sorted(used.keys() - known.keys())
-        if fresh:
-            self._add(connection, cluster, [_text(name) for name in fresh])
-            known = {each.number: each for each in self.known(connection, side, used)}[cluster].attributes
-        self._use(connection, side, {known[name]: bits for name, bits in sorted(used.items())})
+        if fresh := sorted(used.keys() - known.keys()):
+            self._add(cluster, fresh)
+            known = self.known(used)[cluster].attributes
+        self._use({known[name]: bits for name, bits in sorted(used.items())})
         return {name: known[name].number for name in used}
 
-    def register_cluster(self, connection: Connection, side: Side, key: tuple[str, ...], used: int) -> int:
+    def register_cluster(self, key: ClusterKey, used: int) -> int:
         """The number of a cluster, a new one if there is none of this key."""
-
-        def find() -> Cluster | None:
-            return next((each for each in self.known(connection, side, ()) if each.key == key), None)
-
-        found = find()
-        if found is None:
-            self._add(connection, _ITSELF, [_text(key)])
-            found = find()
-            assert found is not None
-        self._use(connection, side, {Attribute(found.number, found.used): used})
+        if key not in (clusters := self.clusters()):
+            self._add(_ITSELF, [key])
+            clusters = self.clusters()
+        found = clusters[key]
+        self._use({Attribute(found.number, found.used): used})
         return found.number
 
-    def _add(self, connection: Connection, cluster: int, texts: Iterable[str]) -> None:
-        from sqlalchemy import text
-
-        add = text(
+    def _add(self, cluster: int, names: Iterable[str | ClusterKey]) -> None:
+        add = (
             f"INSERT INTO {self._table} (name, cluster, subscriptions, publications)"
             " VALUES (:name, :cluster, 0, 0) ON CONFLICT (name, cluster) DO NOTHING"
         )
-        connection.execute(add, [{"name": name, "cluster": cluster} for name in texts])
+        self._side.run(add, [{"name": _text(name), "cluster": cluster} for name in names])
 
-    def _use(self, connection: Connection, side: Side, used: Mapping[Attribute, int]) -> None:
-        from sqlalchemy import text
-
-        news = [{"number": each.number, "bits": bits} for each, bits in used.items() if bits & ~each.used]
-        if news:
-            note = text(f"UPDATE {self._table} SET {side} = {side} | :bits WHERE number = :number")
-            connection.execute(note, news)
+    def _use(self, used: Mapping[Attribute, int]) -> None:
+        name = self._side.name
+        note = f"UPDATE {self._table} SET {name} = {name} | :bits WHERE number = :number"
+        if news := [{"number": each.number, "bits": bits} for each, bits in used.items() if bits & ~each.used]:
+            self._side.run(note, news)
 
 
-def _text(name: str | tuple[str, ...]) -> str:
+def _text(name: str | ClusterKey) -> str:
     """As JSON: PostgreSQL has no zero characters in texts."""
     return json.dumps(name, ensure_ascii=False)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import textwrap
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal, TypeVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from harken.databases import is_in_memory, is_sqlite, is_supported, parsed_url, shown, with_driver
 from harken.errors import ClosedError, DatabaseError, MissingExtraError
 
 if TYPE_CHECKING:
-    from sqlalchemy import URL, Connection, Engine
+    from sqlalchemy import URL, Connection, CursorResult, Engine, TextClause
 
 Result = TypeVar("Result")
 
@@ -33,21 +34,13 @@ class Database:
     A connection that is lost takes the call with it; the next call opens another.
     """
 
-    def __init__(self, url: str, *, on_connect: Callable[[object], None] | None = None) -> None:
+    def __init__(self, url: str, on_connect: Callable[[object], None]) -> None:
         """DatabaseError if the URL will not do; MissingExtraError without SQLAlchemy or a driver."""
         self._url = _normal(url)
         self._engine: Engine | None = _engine(self._url, on_connect)
         self._process = os.getpid()
         # Whoever lets go of this without closing it leaves no connections open either.
         weakref.finalize(self, _let_go, self._engine, self._process)
-
-    def __repr__(self) -> str:
-        return f"Database({self.where!r})"
-
-    @property
-    def is_sqlite(self) -> bool:
-        """Whether it is a file of SQLite; otherwise it is a PostgreSQL server."""
-        return is_sqlite(self._url)
 
     @property
     def where(self) -> str:
@@ -67,7 +60,7 @@ class Database:
         driver_error: type[Exception] = engine.dialect.loaded_dbapi.Error
         try:
             with engine.connect() as connection:
-                if self.is_sqlite:
+                if is_sqlite(self._url):
                     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
                 elif not writes:
                     connection = connection.execution_options(isolation_level="REPEATABLE READ")
@@ -101,9 +94,8 @@ class Database:
             raise ClosedError(f"{attempted} ({self.where})")
 
     def _live(self, attempted: str) -> Engine:
-        engine = self._engine
-        if engine is None:
-            raise ClosedError(f"{attempted} ({self.where})")
+        self.check_open(attempted)
+        engine: Engine = self._engine  # type: ignore[assignment]  # open, as just seen
         if self._process != os.getpid():
             # The parent goes on using its connections.
             engine.dispose(close=False)
@@ -117,15 +109,32 @@ class Database:
         return kind(attempted, self.where, said)
 
 
+def run(
+    connection: Connection,
+    statement: str,
+    parameters: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+) -> CursorResult[*tuple[Any, ...]]:
+    """Run a statement whose parameters are named, like `:at`; with several sets of them, once for each."""
+    return connection.execute(_text(statement), parameters)
+
+
+@lru_cache(maxsize=1_000)
+def _text(statement: str) -> TextClause:
+    """A statement that is taken apart once: most come again and again."""
+    from sqlalchemy import text
+
+    return text(statement)
+
+
 def _let_go(engine: Engine, process: int) -> None:
     """Close the connections of the process that opened them; a fork of it has no business with them."""
     if os.getpid() == process:
         engine.dispose()
 
 
-def dialect_of(url: str) -> Literal["sqlite", "postgresql"]:
-    """Which database a URL is of; errors as with `Database`."""
-    return "sqlite" if is_sqlite(_normal(url)) else "postgresql"
+def is_file(url: str) -> bool:
+    """Whether a URL is of a file of SQLite; otherwise it is of a PostgreSQL server. Errors as with `Database`."""
+    return is_sqlite(_normal(url))
 
 
 def _normal(url: str) -> URL:
@@ -139,7 +148,7 @@ def _normal(url: str) -> URL:
     return with_driver(parsed)
 
 
-def _engine(url: URL, on_connect: Callable[[object], None] | None) -> Engine:
+def _engine(url: URL, on_connect: Callable[[object], None]) -> Engine:
     from sqlalchemy import create_engine, event
 
     try:
@@ -147,6 +156,5 @@ def _engine(url: URL, on_connect: Callable[[object], None] | None) -> Engine:
         engine = create_engine(url, hide_parameters=True, pool_timeout=60)
     except ImportError:
         raise MissingExtraError("symmetric matching on PostgreSQL", "postgres") from None
-    if on_connect is not None:
-        event.listen(engine, "connect", lambda connection, _record: on_connect(connection))
+    event.listen(engine, "connect", lambda connection, _record: on_connect(connection))
     return engine

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from harken.errors import ConcurrentChangeError
 from harken.symmetric.contract import Store
-from harken.symmetric.database.connections import Database, OvertakenError, dialect_of
-from harken.symmetric.database.sql.dialect import checked_schema_name
-from harken.symmetric.database.sql.dialects import dialect
+from harken.symmetric.database.connections import Database, OvertakenError, run
+from harken.symmetric.database.sql import dialect_of
 from harken.symmetric.database.store import DatabaseStore
 from harken.symmetric.partitions import Partitions
 
@@ -23,35 +22,29 @@ class DatabaseDirectory:
     """A directory that processes share: one row of a table, which is exchanged only by who knows what it says."""
 
     def __init__(self, url: str, *, schema_name: str | None = None) -> None:
-        spoken = dialect(dialect_of(url))
-        self._dialect = spoken
-        self._names = spoken.names(checked_schema_name(schema_name))
-        self._table = self._names("directory")
-        self._database = Database(url, on_connect=lambda connection: spoken.on_connect(connection, ()))
+        dialect = self._dialect = dialect_of(url, schema_name)
+        self._table = dialect.names("directory")
+        self._database = Database(url, lambda connection: dialect.on_connect(connection, ()))
         self._database.write("make the directory", self._make)
 
     def read(self) -> Partitions | None:
         """What holds now."""
         with self._database.transaction("read the directory", writes=False) as connection:
-            said = connection.exec_driver_sql(f"SELECT partitions FROM {self._table}").scalar()
+            said = run(connection, f"SELECT partitions FROM {self._table}").scalar()
         return None if said is None else Partitions(**json.loads(said))
 
     def write(self, expected: Partitions | None, partitions: Partitions) -> None:
         """Put others in their place."""
-        from sqlalchemy import text
-
         change = (
-            f"INSERT INTO {self._table} VALUES (1, :after)"
+            f"INSERT INTO {self._table} SELECT 1, :after WHERE NOT EXISTS (SELECT 1 FROM {self._table})"
             if expected is None
             else f"UPDATE {self._table} SET partitions = :after WHERE partitions = :before"
         )
-        said = {"before": _said(expected), "after": _said(partitions)}
+        said = {"after": _said(partitions)} | ({"before": _said(expected)} if expected else {})
         refused = ConcurrentChangeError("the directory", partitions.version)
         try:
             with self._database.transaction("write the directory", writes=True) as connection:
-                if expected is None and connection.exec_driver_sql(f"SELECT 1 FROM {self._table}").first():
-                    raise refused
-                if connection.execute(text(change), said).rowcount != 1:
+                if run(connection, change, said).rowcount != 1:
                     raise refused
         except OvertakenError as error:
             raise refused from error
@@ -61,12 +54,10 @@ class DatabaseDirectory:
         self._database.close()
 
     def _make(self, connection: Connection, _: bool) -> None:
-        self._dialect.create_room(connection, self._names)
+        self._dialect.create_room(connection)
         whole, text = self._dialect.types["whole"], self._dialect.types["text"]
-        connection.exec_driver_sql(
-            f"CREATE TABLE IF NOT EXISTS {self._table}"
-            f" (only_row {whole} PRIMARY KEY CHECK (only_row = 1), partitions {text} NOT NULL)"
-        )
+        columns = f"only_row {whole} PRIMARY KEY CHECK (only_row = 1), partitions {text} NOT NULL"
+        run(connection, f"CREATE TABLE IF NOT EXISTS {self._table} ({columns})")
 
 
 def schemas_of(url: str) -> Callable[[str], Store]:
@@ -74,5 +65,5 @@ def schemas_of(url: str) -> Callable[[str], Store]:
     return lambda name: DatabaseStore(url, schema_name=name)
 
 
-def _said(partitions: Partitions | None) -> str | None:
-    return None if partitions is None else json.dumps(asdict(partitions), sort_keys=True)
+def _said(partitions: Partitions) -> str:
+    return json.dumps(asdict(partitions), sort_keys=True)

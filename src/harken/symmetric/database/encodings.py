@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from harken.symmetric.contract import Side
-from harken.symmetric.database.rows import PLACE_COLUMNS
+from harken.symmetric.database.rows import PLACE_COLUMNS, Sort, points_of
 from harken.symmetric.database.schema import CLAUSES
+from harken.symmetric.database.sides import OpenSide
 from harken.symmetric.database.sql.dialect import Dialect, TableIndex, Word
 from harken.symmetric.pointsets import PointSet, is_single
 from harken.symmetric.semantics import Box
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 Decides: TypeAlias = Literal["asked", "held"]
 """Whose attributes count: those of what is asked about, or those of what is held."""
@@ -65,8 +64,9 @@ class Spread:
 
 
 class Encoding(Protocol):
-    """Keeps clauses that ask something in tables of its own. Has no state: threads may share it."""
+    """Keeps clauses that ask something in tables of its own. Does not change: threads may share it."""
 
+    dialect: Dialect
     on_connect: Sequence[str]
     """Statements for every new connection."""
 
@@ -79,36 +79,43 @@ class Encoding(Protocol):
     def indexes(self, side: Side) -> list[TableIndex]:
         """The indexes of one side that are better made after many rows have come."""
 
-    def add(
-        self,
-        connection: Connection,
-        side: Side,
-        clauses: Sequence[tuple[int, Box]],
-        spread: Spread | None = None,
-    ) -> None:
+    def add(self, side: OpenSide, clauses: Sequence[tuple[int, Box]], spread: Spread | None = None) -> None:
         """Keep clauses under their numbers. Without `spread`, what is there already tells what is selective."""
 
-    def remove(self, connection: Connection, side: Side, numbers: Sequence[int]) -> None:
-        """Forget all clauses of constraints."""
-
-    def restore(self, connection: Connection, side: Side, number: int) -> dict[int, Box]:
-        """The clauses of a constraint, by their places."""
-
-    def find(
-        self, connection: Connection, side: Side, asked: Sequence[Box], decides: Decides, at: int
-    ) -> Iterator[Found]:
+    def find(self, side: OpenSide, asked: Sequence[Box], decides: Decides, at: int) -> Iterator[Found]:
         """What is held, holds at a time, and matches boxes that ask something; the same may come again."""
 
+    def remove(self, side: OpenSide, numbers: Sequence[int]) -> None:
+        """Forget all clauses of constraints."""
+        for table in self.table_names(side.name):
+            side.run(f"DELETE FROM {table} WHERE {_OF_CONSTRAINT}", list(map(_clauses_of, numbers)))
 
-def described(dialect: Dialect, columns: Mapping[str, str]) -> str:
-    """Columns, none of them null, as CREATE TABLE wants them."""
-    return ", ".join(f"{name} {dialect.types[word]} NOT NULL" for name, word in columns.items())  # type: ignore[index]
+    def restore(self, side: OpenSide, number: int) -> dict[int, Box]:
+        """The clauses of a constraint, by their places."""
+        sets: dict[tuple[int, str, Sort], list[object]] = defaultdict(list)
+        for place, name, sort, part in self.parts(side, number):
+            sets[place, name, sort].append(part)
+        boxes: dict[int, dict[str, PointSet]] = defaultdict(dict)
+        for (place, name, sort), parts in sets.items():
+            boxes[place][name] = points_of(sort, parts)
+        return dict(boxes)
+
+    def parts(self, side: OpenSide, number: int) -> Iterator[tuple[int, str, Sort, object]]:
+        """Of each row of a constraint the place of its clause, the attribute, and what `points_of` needs."""
 
 
-def forget_rows(connection: Connection, tables: Iterable[str], numbers: Sequence[int]) -> None:
-    """Remove all rows of the clauses of some constraints."""
-    from sqlalchemy import text
+def rows_of(side: OpenSide, table: str, attribute: str, columns: str, number: int) -> Iterator[list[Any]]:
+    """Rows of a constraint: the place of the clause, the attribute (of a cluster, its key), and columns."""
+    query = (
+        f"SELECT clause - :first, a.name, {columns} FROM {table} JOIN {side.dialect.names('attributes')} a"
+        f" ON a.number = {attribute} WHERE {_OF_CONSTRAINT}"
+    )
+    for place, name, *row in side.run(query, _clauses_of(number)):
+        yield [place, json.loads(name), *row]
 
-    clauses = [{"first": each * CLAUSES, "beyond": (each + 1) * CLAUSES} for each in numbers]
-    for table in tables:
-        connection.execute(text(f"DELETE FROM {table} WHERE clause >= :first AND clause < :beyond"), clauses)
+
+_OF_CONSTRAINT = "clause >= :first AND clause < :beyond"
+
+
+def _clauses_of(number: int) -> dict[str, int]:
+    return {"first": number * CLAUSES, "beyond": (number + 1) * CLAUSES}

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from enum import IntEnum
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from harken.model.subscriptions import SubscriptionId
 from harken.model.values import Box, Kind, Point, Value
@@ -24,10 +24,6 @@ Key: TypeAlias = int | float | bytes
 
 Edges: TypeAlias = tuple[float, float, float, float]
 """min_x, min_y, max_x, max_y."""
-
-LEAST: dict[type, Key] = {float: -math.inf, bytes: b""}
-GREATEST: dict[type, Key] = {float: math.inf, bytes: b"t"}
-"""Beyond all keys: those of strings are their characters behind an s."""
 
 
 class Sort(IntEnum):
@@ -42,16 +38,6 @@ class Sort(IntEnum):
     SHAPE = 6
 
 
-KINDS: dict[Sort, Kind] = {
-    Sort.NUMBER: Kind.NUMBER,
-    Sort.BOOL: Kind.BOOL,
-    Sort.DATE: Kind.DATE,
-    Sort.TIMESTAMP: Kind.TIMESTAMP,
-    Sort.STRING: Kind.STRING,
-}
-SORTS: dict[Kind, Sort] = {kind: sort for sort, kind in KINDS.items()}
-
-
 class KeySpan(NamedTuple):
     """An interval of keys. Unbounded ends are closed, at a key beyond all others."""
 
@@ -62,11 +48,56 @@ class KeySpan(NamedTuple):
 
     @property
     def is_point(self) -> bool:
-        """Whether it has one key only."""
+        """Whether it has one key only, be it an infinite one, which a publication may have."""
         return self.low == self.high
 
+    @property
+    def has_low(self) -> bool:
+        """Whether it is bounded below."""
+        return self.low != all_keys(self.low).low
 
-UNBOUNDED: dict[type, KeySpan] = {of: KeySpan(LEAST[of], True, GREATEST[of], True) for of in LEAST}
+    @property
+    def has_high(self) -> bool:
+        """Whether it is bounded above."""
+        return self.high != all_keys(self.low).high
+
+
+ALL_NUMBERS = KeySpan(-math.inf, True, math.inf, True)
+ALL_STRINGS = KeySpan(b"", True, b"t", True)
+"""From before to beyond all keys: those of strings are their characters behind an s."""
+
+
+def all_keys(like: Key) -> KeySpan:
+    """All keys that there are of the kind of one of them."""
+    return ALL_STRINGS if isinstance(like, bytes) else ALL_NUMBERS
+
+
+class _Coding(NamedTuple):
+    """How values of a kind become keys, and keys values again."""
+
+    kind: Kind
+    key: Callable[[Any], Key]
+    value: Callable[[Any], Value]
+
+
+def _number(key: Any) -> int | float:
+    """A number as databases give it back: a decimal on PostgreSQL."""
+    return int(key) if math.isfinite(key) and key == int(key) else float(key)
+
+
+def moment_from(count: int) -> datetime:
+    """Back from microseconds since 1970."""
+    return EPOCH + timedelta(microseconds=int(count))
+
+
+_CODINGS = {
+    Sort.NUMBER: _Coding(Kind.NUMBER, lambda value: value, _number),
+    Sort.BOOL: _Coding(Kind.BOOL, int, bool),
+    Sort.DATE: _Coding(Kind.DATE, date.toordinal, lambda key: date.fromordinal(int(key))),
+    Sort.TIMESTAMP: _Coding(Kind.TIMESTAMP, microseconds, moment_from),
+    Sort.STRING: _Coding(Kind.STRING, lambda value: b"s" + value.encode(), lambda key: bytes(key)[1:].decode()),
+}
+_SORTS = {coding.kind: sort for sort, coding in _CODINGS.items()}
 
 
 def sort_of(points: PointSet) -> Sort:
@@ -75,71 +106,38 @@ def sort_of(points: PointSet) -> Sort:
         case Anything():
             return Sort.ANYTHING
         case Intervals(kind=kind):
-            return SORTS[kind]
+            return _SORTS[kind]
     return Sort.SHAPE
 
 
 def spans_of(points: Intervals) -> Iterator[KeySpan]:
     """Its intervals as keys."""
-    key = _KEYS[points.kind]
-    least, _, greatest, _ = UNBOUNDED[bytes if points.kind is Kind.STRING else float]
-    for low, low_closed, high, high_closed in map(_ends, points.intervals):
+    key = _CODINGS[_SORTS[points.kind]].key
+    least, _, greatest, _ = ALL_STRINGS if points.kind is Kind.STRING else ALL_NUMBERS
+    for each in points.intervals:
         yield KeySpan(
-            least if low is None else key(low),
-            low is None or low_closed,
-            greatest if high is None else key(high),
-            high is None or high_closed,
+            least if each.low is None else key(each.low),
+            each.low is None or each.low_closed,
+            greatest if each.high is None else key(each.high),
+            each.high is None or each.high_closed,
         )
 
 
-def intervals_of(sort: Sort, spans: Iterable[KeySpan]) -> Intervals:
-    """Back from keys to values."""
-    value = _VALUES[sort]
-    least, _, greatest, _ = UNBOUNDED[bytes if sort is Sort.STRING else float]
+def points_of(sort: Sort, parts: Sequence[Any]) -> PointSet:
+    """Back from what rows say: the spans of intervals, or what places of shapes have `said`."""
+    if sort is Sort.ANYTHING:
+        return Anything()
+    return _shapes(parts) if sort is Sort.SHAPE else _intervals(_CODINGS[sort], parts)
+
+
+def _intervals(coding: _Coding, spans: Iterable[KeySpan]) -> Intervals:
     found = []
-    for low, low_closed, high, high_closed in sorted(spans):
-        # What is infinite on both ends is one infinite value, which a publication may have.
-        above, below = low == least != high, high == greatest != low
-        found.append(
-            Interval(
-                None if above else value(low),
-                low_closed and not above,
-                None if below else value(high),
-                high_closed and not below,
-            )
-        )
-    return Intervals(KINDS[sort], tuple(found))
-
-
-def _ends(interval: Interval) -> tuple[Value | None, bool, Value | None, bool]:
-    return interval.low, interval.low_closed, interval.high, interval.high_closed
-
-
-_KEYS: dict[Kind, Callable[..., Key]] = {
-    Kind.NUMBER: lambda value: value,
-    Kind.BOOL: int,
-    Kind.DATE: date.toordinal,
-    Kind.TIMESTAMP: microseconds,
-    Kind.STRING: lambda value: b"s" + value.encode(),
-}
-
-
-def _number(key: Key) -> int | float:
-    """A number as databases give it back: a decimal on PostgreSQL."""
-    return int(key) if math.isfinite(key) and key == int(key) else float(key)  # type: ignore[arg-type]
-
-
-_VALUES: dict[Sort, Callable[[Key], Value]] = {
-    Sort.NUMBER: _number,
-    Sort.BOOL: bool,
-    Sort.DATE: lambda key: date.fromordinal(int(key)),
-    Sort.TIMESTAMP: lambda key: _moment(int(key)),
-    Sort.STRING: lambda key: bytes(key)[1:].decode(),  # type: ignore[arg-type]  # bytes, of this sort
-}
-
-
-def _moment(count: int) -> datetime:
-    return EPOCH + timedelta(microseconds=count)
+    for span in sorted(spans):
+        has_low, has_high = span.has_low or span.is_point, span.has_high or span.is_point
+        low = coding.value(span.low) if has_low else None
+        high = coding.value(span.high) if has_high else None
+        found.append(Interval(low, has_low and span.low_closed, high, has_high and span.high_closed))
+    return Intervals(coding.kind, tuple(found))
 
 
 # ---------------------------------------------------------------- shapes
@@ -190,18 +188,15 @@ def places_of(points: Shapes | Lying | Anything) -> list[ShapePlace]:
     """A set of shapes as alternatives. One shape is all that contains it and lies within it."""
     match points:
         case Anything():
-            return [_place(Lying(None, None, (), ()), "")]
+            return [_place(Lying(), "")]
         case Lying():
             return [_place(points, json.dumps(_lying_said(points)))]
         case Shapes(kind=kind, values=values):
-            return [
-                _place(Lying(kind, Box(*each.bounds), (each,), ()), json.dumps(_shape_said(each)))
-                for each in values
-            ]
+            alike = [(Lying(kind, Box(*each.bounds), (each,)), json.dumps(_shape_said(each))) for each in values]
+            return [_place(*each) for each in alike]
 
 
-def shapes_of(said: Iterable[str]) -> Shapes | Lying:
-    """Back from alternatives to the set."""
+def _shapes(said: Iterable[str]) -> Shapes | Lying:
     read = [json.loads(each) for each in said]
     if isinstance(read[0], dict):
         lying = read[0]

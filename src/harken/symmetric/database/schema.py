@@ -18,15 +18,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harken.errors import ConstraintError, IndexFormatError
-from harken.symmetric.contract import OTHER, Side
-from harken.symmetric.database.sql.dialect import Dialect, Names, TableIndex
+from harken.symmetric.contract import Side
+from harken.symmetric.database.connections import run
+from harken.symmetric.database.sql.dialect import Dialect, TableIndex
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 VERSION = 2
 SIDES: tuple[Side, ...] = ("subscriptions", "publications")
-assert set(SIDES) == set(OTHER)
 
 ADDED = {"subscriptions": "valid_from", "publications": "valid_from", "notices": "claimed_until"}
 """The columns, one of each of these tables, that layout 2 has and layout 1 had not; null is what held before."""
@@ -47,84 +47,81 @@ def clause_number(number: int, place: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Tables of one store: their names, and the database that has them."""
+    """The tables of one store, in one encoding."""
 
     dialect: Dialect
-    names: Names
     encoding: str
 
     def prepare(self, connection: Connection, tables: Sequence[str], indexes: Sequence[TableIndex]) -> None:
         """Make the tables, or what is new in them, unless it is there; IndexFormatError if they are not ours."""
-        self.dialect.create_room(connection, self.names)
+        self.dialect.create_room(connection)
         if self.is_ready(connection):
             return
-        if self.dialect.is_there(connection, self.names, "layout"):
+        if self.dialect.is_there(connection, "layout"):
             self._take_over(connection)
             return
         for statement in [*self._tables(), *tables, *(each.statement for each in indexes)]:
-            connection.exec_driver_sql(statement)
-        insert = ("version", "encoding"), [(VERSION, self.encoding)]
-        self.dialect.insert(connection, self.names("layout"), *insert)
+            run(connection, statement)
+        marks = {"version": VERSION, "encoding": self.encoding}
+        run(connection, f"INSERT INTO {self.dialect.names('layout')} VALUES (:version, :encoding)", marks)
 
     def is_ready(self, connection: Connection) -> bool:
         """Whether the tables are there as they should be; IndexFormatError if they are not ours."""
         from sqlalchemy.exc import DBAPIError
 
-        if not self.dialect.is_there(connection, self.names, "layout"):
+        names = self.dialect.names
+        if not self.dialect.is_there(connection, "layout"):
             for table in ("attributes", *SIDES, "notices"):
-                if self.dialect.is_there(connection, self.names, table):
+                if self.dialect.is_there(connection, table):
                     raise IndexFormatError(
-                        f"there is a table {self.names(table)} that Harken has not made",
+                        f"there is a table {names(table)} that Harken has not made",
                         suggestion="use another database or another schema_name",
                     )
             return False
         try:
-            query = f"SELECT version, encoding FROM {self.names('layout')}"
-            version, encoding = connection.exec_driver_sql(query).one()
+            version, encoding = run(connection, f"SELECT version, encoding FROM {names('layout')}").one()
         except (DBAPIError, LookupError):
-            raise IndexFormatError(f"the table {self.names('layout')} is not as Harken makes it") from None
+            raise IndexFormatError(f"the table {names('layout')} is not as Harken makes it") from None
         self._check(version, encoding)
         return bool(version == VERSION)
 
     def _take_over(self, connection: Connection) -> None:
         """Bring tables of layout 1 up to date."""
+        names, whole = self.dialect.names, self.dialect.types["whole"]
         for table, column in ADDED.items():
-            change = f"ALTER TABLE {self.names(table)} ADD COLUMN {column} {self.dialect.types['whole']}"
-            connection.exec_driver_sql(change)
-        connection.exec_driver_sql(f"UPDATE {self.names('layout')} SET version = {VERSION}")
+            run(connection, f"ALTER TABLE {names(table)} ADD COLUMN {column} {whole}")
+        run(connection, f"UPDATE {names('layout')} SET version = {VERSION}")
 
     def _check(self, version: object, encoding: object) -> None:
+        tables = f"the tables {self.dialect.names('…')}"
         if version not in (1, VERSION):
             raise IndexFormatError(
-                f"the tables {self.names('…')} have layout {version}, and this Harken knows layout {VERSION}",
+                f"{tables} have layout {version}, and this Harken knows layout {VERSION}",
                 suggestion="use the Harken that made them, or another database",
             )
         if encoding != self.encoding:
             raise IndexFormatError(
-                f"the tables {self.names('…')} are in the encoding {encoding!r}, not {self.encoding!r}",
+                f"{tables} are in the encoding {encoding!r}, not {self.encoding!r}",
                 suggestion=f"pass encoding={encoding!r}",
             )
 
     def _tables(self) -> list[str]:
-        words, names = self.dialect.types, self.names
+        words, names, counted = self.dialect.types, self.dialect.names, self.dialect.counted
         whole, text, truth = words["whole"], words["text"], words["truth"]
-        kept = [
-            f"CREATE TABLE {names(side)} (number {self.dialect.counted}, id {text} NOT NULL UNIQUE,"
-            f" said {text} NOT NULL, valid_until {whole}, clauses {whole} NOT NULL, always {truth} NOT NULL,"
-            f" valid_from {whole})"
-            for side in SIDES
-        ]
-        return [
+        statements = [
             f"CREATE TABLE {names('layout')} (version {whole} NOT NULL, encoding {text} NOT NULL)",
-            f"CREATE TABLE {names('attributes')} (number {self.dialect.counted}, name {text} NOT NULL,"
+            f"CREATE TABLE {names('attributes')} (number {counted}, name {text} NOT NULL,"
             f" cluster {whole} NOT NULL, subscriptions {whole} NOT NULL, publications {whole} NOT NULL,"
             " UNIQUE (name, cluster))",
             f"CREATE INDEX {names.bare('clusters')} ON {names('attributes')} (number) WHERE cluster < 0",
-            *kept,
-            *(
-                f"CREATE INDEX {names.bare(side, 'always')} ON {names(side)} (number) WHERE always"
-                for side in SIDES
-            ),
-            f"CREATE TABLE {names('notices')} (number {self.dialect.counted}, publication {text} NOT NULL,"
+            f"CREATE TABLE {names('notices')} (number {counted}, publication {text} NOT NULL,"
             f" subscription {text} NOT NULL, made_at {whole} NOT NULL, claimed_until {whole})",
         ]
+        for side in SIDES:
+            statements += [
+                f"CREATE TABLE {names(side)} (number {counted}, id {text} NOT NULL UNIQUE,"
+                f" said {text} NOT NULL, valid_until {whole}, clauses {whole} NOT NULL, always {truth} NOT NULL,"
+                f" valid_from {whole})",
+                f"CREATE INDEX {names.bare(side, 'always')} ON {names(side)} (number) WHERE always",
+            ]
+        return statements

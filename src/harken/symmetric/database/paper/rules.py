@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from harken.symmetric.database.rows import GREATEST, LEAST, Key, KeySpan
+from harken.symmetric.database.rows import Key, KeySpan, all_keys
 from harken.symmetric.pointsets import Lying, Shapes
 
 
@@ -93,29 +93,27 @@ def lies_apart(asked: str, held: str) -> bool:
 
 def said(span: KeySpan) -> tuple[str, Key, Key]:
     """The operator of an interval, with its values; the second counts for ranges only."""
-    of = bytes if isinstance(span.low, bytes) else float
-    below, above = span.low == LEAST[of], span.high == GREATEST[of]
-    if span.low == span.high:
-        return "=", span.low, span.high
-    if below or above:
-        if below and above:
-            return "is", span.low, span.high
-        operator = ("<" if below else ">") + ("=" if (span.high_closed if below else span.low_closed) else "")
-        value = span.high if below else span.low
-        return operator, value, value
-    return ("[" if span.low_closed else "(") + ("]" if span.high_closed else ")"), span.low, span.high
+    low, low_closed, high, high_closed = span
+    if span.is_point:
+        return "=", low, high
+    if span.has_low and span.has_high:
+        return ("[" if low_closed else "(") + ("]" if high_closed else ")"), low, high
+    if span.has_high:
+        return "<=" if high_closed else "<", high, high
+    if span.has_low:
+        return ">=" if low_closed else ">", low, low
+    return "is", low, high
 
 
 def span_said(operator: str, val: Key, val2: Key) -> KeySpan:
     """Back to the interval."""
-    bounds = OPERATORS[operator]
-    of = bytes if isinstance(val, bytes) else float
-    values = {"val": val, "val2": val2}
+    low, low_closed, high, high_closed = OPERATORS[operator]
+    values, beyond = {"val": val, "val2": val2}, all_keys(val)
     return KeySpan(
-        LEAST[of] if bounds.low is None else values[bounds.low],
-        bounds.low is None or bounds.low_closed,
-        GREATEST[of] if bounds.high is None else values[bounds.high],
-        bounds.high is None or bounds.high_closed,
+        beyond.low if low is None else values[low],
+        low is None or low_closed,
+        beyond.high if high is None else values[high],
+        high is None or high_closed,
     )
 
 

@@ -9,56 +9,59 @@ comes with it.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import NamedTuple
 
 from harken.symmetric.contract import Side
-from harken.symmetric.database.attributes import Attributes
-from harken.symmetric.database.encodings import PLACE, Decides, Found, Spread, described, forget_rows
-from harken.symmetric.database.ranges.placement import Placement, Placements
-from harken.symmetric.database.ranges.query_plan import RangeQueries, span_columns
+from harken.symmetric.database.attributes import Attributes, ClusterKey
+from harken.symmetric.database.encodings import PLACE, Decides, Encoding, Found, Spread, rows_of
+from harken.symmetric.database.ranges.query_plan import RangeQueries
 from harken.symmetric.database.ranges.slots import (
+    CROWD,
     JOINT_SLOT,
     OF_ATTRIBUTE,
     Digested,
-    Digests,
     Family,
     IntervalForm,
     Part,
+    digested,
+    joint_value,
     slot,
     sort_of_slot,
 )
-from harken.symmetric.database.ranges.statements import FAMILY_KEYS, table_name
-from harken.symmetric.database.rows import KeySpan, ShapePlace, Sort, intervals_of, shapes_of
-from harken.symmetric.database.schema import CLAUSES, SIDES, Layout
-from harken.symmetric.database.sql.dialect import Row, TableIndex, Word
-from harken.symmetric.pointsets import Anything, PointSet
+from harken.symmetric.database.ranges.statements import span_columns
+from harken.symmetric.database.rows import KeySpan, ShapePlace, Sort
+from harken.symmetric.database.schema import SIDES
+from harken.symmetric.database.sides import OpenSide
+from harken.symmetric.database.sql.dialect import Dialect, Row, TableIndex, Word
 from harken.symmetric.semantics import Box
 
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
+_CLUSTERS = 8
+"""Every cluster is one more place to look."""
+
+
+class Placement(NamedTuple):
+    """The place of a clause: the attribute that is its access path, its cluster, and its joint value there."""
+
+    access: str
+    cluster: int = 0
+    joint: int | None = None
 
 
 def _columns(family: Family) -> dict[str, Word]:
     common: dict[str, Word] = {"clause": "whole", "slot": "whole", "width": "whole"}
-    keys = FAMILY_KEYS[family]
-    if keys is None:
+    if family.keys is None:
         return {**common, "bounded": "truth", **PLACE, "said": "text"}
-    return {**common, "segment": "truth", **span_columns(keys)}
+    return {**common, "segment": "truth", **span_columns(family.keys)}
 
 
-class RangeEncoding:
+class RangeEncoding(Encoding):
     """Ranges in tables by what their keys are, under an index for each form of them."""
 
-    def __init__(self, layout: Layout) -> None:
-        self._layout = layout
-        self._dialect = layout.dialect
-        self._attributes = Attributes(layout)
-        self._queries = RangeQueries(layout, self._attributes)
-        self._placements = Placements(self._attributes, self._queries)
-        self.on_connect: Sequence[str] = self._dialect.steering
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
+        self.on_connect = dialect.steering
 
     # ---------------------------------------------------------------- tables
 
@@ -66,48 +69,41 @@ class RangeEncoding:
         """A table for each family and side."""
         statements = []
         # Rows of an R*Tree are known by the row they stand for.
-        row = "row INTEGER PRIMARY KEY, " if self._dialect.types["whole"] == "INTEGER" else ""
+        row = "row INTEGER PRIMARY KEY, " if self.dialect.types["whole"] == "INTEGER" else ""
         for side in SIDES:
             for family in Family:
-                table = table_name(side, family)
-                columns = described(self._dialect, _columns(family))
-                statements.append(f"CREATE TABLE {self._layout.names(table)} ({row}{columns})")
-                statements.extend(self._dialect.near_table(self._layout.names, table, FAMILY_KEYS[family]))
+                table, columns = family.table(side), self.dialect.described(_columns(family))
+                statements.append(f"CREATE TABLE {self.dialect.names(table)} ({row}{columns})")
+                statements.extend(self.dialect.near_table(table, family.keys))
         return statements
 
     def table_names(self, side: Side) -> list[str]:
         """Its tables of one side."""
-        return [self._layout.names(table_name(side, family)) for family in Family]
+        return [self.dialect.names(family.table(side)) for family in Family]
 
     def indexes(self, side: Side) -> list[TableIndex]:
         """By clause, by key, and by where ranges and shapes lie."""
-        names, made = self._layout.names, []
+        names, made = self.dialect.names, []
         for family in Family:
-            table, keys = table_name(side, family), FAMILY_KEYS[family]
-            by_key = "slot" if keys is None else f"slot, {self._dialect.key(keys, '')}"
-            where = "NOT bounded" if keys is None else "NOT segment"
-            for name, columns in (("clause", "clause, slot"), ("key", by_key)):
-                said = f"CREATE INDEX {names.bare(table, name)} ON {names(table)} ({columns})"
-                made.append(TableIndex(names(table, name), f"{said} WHERE {where}" if name == "key" else said))
-            made.extend(self._dialect.near_index(names, table, keys))
+            table, keys = family.table(side), family.keys
+            by_key = "(slot) WHERE NOT bounded"
+            if keys is not None:
+                by_key = f"(slot, {self.dialect.key(keys, '')}) WHERE NOT segment"
+            for name, on in (("clause", "(clause, slot)"), ("key", by_key)):
+                statement = f"CREATE INDEX {names.bare(table, name)} ON {names(table)} {on}"
+                made.append(TableIndex(names(table, name), statement))
+            made.extend(self.dialect.near_index(table, keys))
         return made
 
     # ---------------------------------------------------------------- what is held
 
-    def add(
-        self,
-        connection: Connection,
-        side: Side,
-        clauses: Sequence[tuple[int, Box]],
-        spread: Spread | None = None,
-    ) -> None:
+    def add(self, side: OpenSide, clauses: Sequence[tuple[int, Box]], spread: Spread | None = None) -> None:
         """Keep clauses: one row for each alternative of each attribute."""
-        digests = Digests()
-        boxes = [digests.of(box) for _, box in clauses]
-        placements = self._placements.choose(connection, side, boxes, spread)
-        numbers = self._register(connection, side, boxes, placements)
+        boxes = digested([box for _, box in clauses])
+        places = _placements(side, boxes, spread)
+        numbers = _register(side, boxes, places)
         rows: dict[Family, list[Row]] = {family: [] for family in Family}
-        for (clause, _), box, placement in zip(clauses, boxes, placements, strict=True):
+        for (clause, _), box, placement in zip(clauses, boxes, places, strict=True):
             width, known = len(box), numbers[placement.cluster]
             for name, digest in box.items():
                 is_access, first = name == placement.access, known[name] * OF_ATTRIBUTE
@@ -115,79 +111,88 @@ class RangeEncoding:
                     place = slot(part.sort, part.form, is_access=is_access)
                     rows[part.family].append((clause, first + place, width, *self._held(part)))
             if placement.joint is not None:
-                place, value = placement.cluster * OF_ATTRIBUTE + JOINT_SLOT, self._dialect.number(placement.joint)
+                place, value = placement.cluster * OF_ATTRIBUTE + JOINT_SLOT, self.dialect.number(placement.joint)
                 rows[Family.NUMBERS].append((clause, place, width, False, value, True, value, True))
         for family, of_family in rows.items():
-            table = self._layout.names(table_name(side, family))
-            self._dialect.insert(connection, table, list(_columns(family)), of_family, near=True)
+            table = self.dialect.names(family.table(side.name))
+            self.dialect.insert_near(side.connection, table, list(_columns(family)), of_family)
 
-    def _register(
-        self, connection: Connection, side: Side, boxes: Sequence[Digested], placements: Sequence[Placement]
-    ) -> dict[int, dict[str, int]]:
-        """The numbers of attributes, by cluster and name; which slots they use is noted."""
-        used: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-        for box, placement in zip(boxes, placements, strict=True):
-            of_cluster = used[placement.cluster]
-            for name, digest in box.items():
-                for part in digest.parts:
-                    of_cluster[name] |= 1 << slot(part.sort, part.form, is_access=name == placement.access)
-        return {
-            cluster: self._attributes.register(connection, side, names, cluster)
-            for cluster, names in sorted(used.items())
-        }
-
-    def remove(self, connection: Connection, side: Side, numbers: Sequence[int]) -> None:
-        """Forget the rows of constraints."""
-        forget_rows(connection, self.table_names(side), numbers)
-
-    def restore(self, connection: Connection, side: Side, number: int) -> dict[int, Box]:
-        """Rows back to boxes."""
-        boxes: dict[int, dict[str, PointSet]] = defaultdict(dict)
-        spans: dict[tuple[int, str, Sort], list[KeySpan]] = defaultdict(list)
-        said: dict[tuple[int, str], list[str]] = defaultdict(list)
+    def parts(self, side: OpenSide, number: int) -> Iterator[tuple[int, str, Sort, object]]:
+        """Rows back to what they said; those of joint values say nothing."""
+        attribute = f"slot / {OF_ATTRIBUTE}"
         for family in Family:
-            columns = "said" if FAMILY_KEYS[family] is None else "low, low_closed, high, high_closed"
-            for clause, name, place, *row in self._rows(connection, side, number, family, columns):
-                sort = sort_of_slot(place)
-                if sort is Sort.ANYTHING:
-                    boxes[clause][name] = Anything()
-                elif sort is Sort.SHAPE:
-                    said[clause, name].extend(row)
-                else:
-                    spans[clause, name, sort].append(KeySpan(row[0], bool(row[1]), row[2], bool(row[3])))
-        for (clause, name, sort), found in spans.items():
-            boxes[clause][name] = intervals_of(sort, found)
-        for (clause, name), shapes in said.items():
-            boxes[clause][name] = shapes_of(shapes)
-        return dict(boxes)
+            table = self.dialect.names(family.table(side.name))
+            columns = "slot, said" if family is Family.SHAPES else "slot, low, low_closed, high, high_closed"
+            for place, name, its_slot, *row in rows_of(side, table, attribute, columns, number):
+                if isinstance(name, str):
+                    part = row[0] if len(row) == 1 else KeySpan(row[0], bool(row[1]), row[2], bool(row[3]))
+                    yield place, name, sort_of_slot(its_slot), part
 
-    def find(
-        self, connection: Connection, side: Side, asked: Sequence[Box], decides: Decides, at: int
-    ) -> Iterator[Found]:
+    def find(self, side: OpenSide, asked: Sequence[Box], decides: Decides, at: int) -> Iterator[Found]:
         """By one attribute, verified by the others."""
-        return self._queries.find(connection, side, asked, decides, at)
+        return RangeQueries(side).find(asked, decides, at)
 
     def _held(self, part: Part) -> Row:
         if isinstance(part.said, ShapePlace):
             return (part.form is IntervalForm.BOUNDED, *part.said.columns, part.said.said)
         low, low_closed, high, high_closed = part.said
         if part.family is Family.NUMBERS:
-            low, high = self._dialect.number(low), self._dialect.number(high)  # type: ignore[assignment]
+            low, high = self.dialect.number(low), self.dialect.number(high)  # type: ignore[assignment]
         return (part.form is IntervalForm.SEGMENT, low, low_closed, high, high_closed)
 
-    def _rows(
-        self, connection: Connection, side: Side, number: int, family: Family, columns: str
-    ) -> Iterator[Any]:
-        from sqlalchemy import text
 
-        table, attributes = self._layout.names(table_name(side, family)), self._layout.names("attributes")
-        query = text(
-            f"SELECT s.clause - :first, a.name, s.slot, {columns} FROM {table} s"
-            f" JOIN {attributes} a ON a.number = s.slot / {OF_ATTRIBUTE}"
-            " WHERE s.clause >= :first AND s.clause < :beyond"
-        )
-        bounds = {"first": number * CLAUSES, "beyond": (number + 1) * CLAUSES}
-        for place, text_of_name, *row in connection.execute(query, bounds):
-            name = json.loads(text_of_name)
-            if isinstance(name, str):  # the others are joint values
-                yield place, name, *row
+def _register(side: OpenSide, boxes: Sequence[Digested], places: Sequence[Placement]) -> dict[int, dict[str, int]]:
+    """The numbers of attributes, by cluster and name; which slots they use is noted."""
+    used: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for box, placement in zip(boxes, places, strict=True):
+        of_cluster = used[placement.cluster]
+        for name, digest in box.items():
+            for part in digest.parts:
+                of_cluster[name] |= 1 << slot(part.sort, part.form, is_access=name == placement.access)
+    attributes = Attributes(side)
+    return {cluster: attributes.register(names, cluster) for cluster, names in sorted(used.items())}
+
+
+# ---------------------------------------------------------------- where clauses are kept
+
+
+def _placements(side: OpenSide, boxes: Sequence[Digested], spread: Spread | None) -> list[Placement]:
+    """A place for each clause; without `spread`, what is there already tells what is selective.
+
+    Those that no attribute tells apart from many others go into clusters, as long as there are few of these.
+    """
+    if spread is None:
+        crowds = RangeQueries(side).fewest(boxes)
+    else:
+        crowds = [(_access(box, spread), spread.crowd(box)) for box in boxes]
+    if all(crowd < CROWD for _, crowd in crowds):
+        return [Placement(access) for access, _ in crowds]
+    attributes = Attributes(side)
+    numbers = {key: each.number for key, each in attributes.clusters().items()}
+    keys = [
+        _key(box, numbers, spread) if crowd >= CROWD else () for box, (_, crowd) in zip(boxes, crowds, strict=True)
+    ]
+    for key in sorted(set(keys) - {()}):
+        numbers[key] = attributes.register_cluster(key, 1 << JOINT_SLOT)
+    return [
+        Placement(access, numbers[key], joint_value(box, key)) if key else Placement(access)
+        for box, key, (access, _) in zip(boxes, keys, crowds, strict=True)
+    ]
+
+
+def _access(box: Digested, spread: Spread) -> str:
+    return min(box, key=lambda name: (box[name].selectivity, -spread.values.get(name, 0)))
+
+
+def _key(box: Digested, numbers: dict[ClusterKey, int], spread: Spread | None) -> ClusterKey:
+    """The longest of the keys of which a box has single values, or a new one, if there may be another."""
+    single = {name for name, found in box.items() if found.value is not None}
+    known = max((key for key in numbers if single.issuperset(key)), key=len, default=())
+    if known or len(numbers) >= _CLUSTERS:
+        return known
+    common = single if spread is None else single & spread.common
+    if len(common) < 2:
+        return ()
+    fresh = tuple(sorted(common))
+    numbers[fresh] = 0  # until it is registered
+    return fresh

@@ -19,22 +19,24 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from typing import NamedTuple, TypeAlias
 
 from harken.model.values import Kind
+from harken.symmetric.contract import Side
 from harken.symmetric.database.rows import (
-    GREATEST,
-    LEAST,
-    UNBOUNDED,
+    ALL_NUMBERS,
+    ALL_STRINGS,
     Key,
     KeySpan,
     ShapePlace,
     Sort,
+    all_keys,
     places_of,
     sort_of,
     spans_of,
 )
+from harken.symmetric.database.sql.dialect import Keys
 from harken.symmetric.pointsets import Anything, Intervals, Lying, PointSet, Shapes, is_single
 from harken.symmetric.semantics import Box
 
@@ -58,15 +60,28 @@ class IntervalForm(IntEnum):
     OPEN = 1
 
 
-class Family(IntEnum):
+class Family(StrEnum):
     """Tables of rows that compare alike."""
 
-    NUMBERS = 0
-    STRINGS = 1
-    SHAPES = 2
+    NUMBERS = "numbers"
+    STRINGS = "strings"
+    SHAPES = "shapes"
+
+    @property
+    def keys(self) -> Keys | None:
+        """What its keys are; shapes have none."""
+        return None if self is Family.SHAPES else "bytes" if self is Family.STRINGS else "number"
+
+    @property
+    def asked(self) -> str:
+        """Under which name statements read what is asked."""
+        return f"asked_{self}"
+
+    def table(self, side: Side) -> str:
+        """The table of what is held."""
+        return f"{side}_{self}"
 
 
-KEYS: dict[Family, type] = {Family.NUMBERS: float, Family.STRINGS: bytes}
 FAMILY: dict[Sort, Family] = {
     **dict.fromkeys((Sort.NUMBER, Sort.BOOL, Sort.DATE, Sort.TIMESTAMP), Family.NUMBERS),
     Sort.STRING: Family.STRINGS,
@@ -87,8 +102,8 @@ def parts_of(points: PointSet) -> Iterator[Part]:
     """The alternatives of a set. Anything is a row in every family, so that each can be searched alone."""
     match points:
         case Anything():
-            for family, of in KEYS.items():
-                yield Part(family, Sort.ANYTHING, IntervalForm.DOWN, UNBOUNDED[of])
+            yield Part(Family.NUMBERS, Sort.ANYTHING, IntervalForm.DOWN, ALL_NUMBERS)
+            yield Part(Family.STRINGS, Sort.ANYTHING, IntervalForm.DOWN, ALL_STRINGS)
             yield Part(Family.SHAPES, Sort.ANYTHING, IntervalForm.OPEN, places_of(points)[0])
         case Intervals():
             sort = sort_of(points)
@@ -96,18 +111,16 @@ def parts_of(points: PointSet) -> Iterator[Part]:
                 yield Part(FAMILY[sort], sort, _form(span), span)
         case Shapes() | Lying():
             for place in places_of(points):
-                yield Part(
-                    Family.SHAPES, Sort.SHAPE, IntervalForm.BOUNDED if place.bounded else IntervalForm.OPEN, place
-                )
+                form = IntervalForm.BOUNDED if place.bounded else IntervalForm.OPEN
+                yield Part(Family.SHAPES, Sort.SHAPE, form, place)
 
 
 def _form(span: KeySpan) -> IntervalForm:
-    if span.low == span.high:
+    if span.is_point:
         return IntervalForm.POINT
-    of = bytes if isinstance(span.low, bytes) else float
-    if span.low == LEAST[of]:
+    if not span.has_low:
         return IntervalForm.DOWN
-    return IntervalForm.UP if span.high == GREATEST[of] else IntervalForm.SEGMENT
+    return IntervalForm.SEGMENT if span.has_high else IntervalForm.UP
 
 
 def slot(sort: Sort, form: IntervalForm, *, is_access: bool) -> int:
@@ -129,7 +142,7 @@ def slots_to_search(used: int, part: Part) -> Iterator[tuple[int, IntervalForm, 
 
     Part of what is asked for anything at all has to be sought among all that its family has.
     """
-    for number in _bits(used):
+    for number in [bit for bit in range(used.bit_length()) if used >> bit & 1]:
         sort, form = Sort(number // (_FORMS * _ACCESS)), IntervalForm(number // _ACCESS % _FORMS)
         if sort in (part.sort, Sort.ANYTHING) or (part.sort is Sort.ANYTHING and FAMILY[sort] is part.family):
             yield number, form, bool(number % _ACCESS)
@@ -137,10 +150,8 @@ def slots_to_search(used: int, part: Part) -> Iterator[tuple[int, IntervalForm, 
 
 def keys_to_search(form: IntervalForm, span: KeySpan) -> tuple[Key, Key]:
     """Between what keys a slot of this form has what may meet an interval."""
-    of = bytes if isinstance(span.low, bytes) else float
-    return (LEAST[of] if form is IntervalForm.UP else span.low), (
-        GREATEST[of] if form is IntervalForm.DOWN else span.high
-    )
+    least, _, greatest, _ = all_keys(span.low)
+    return least if form is IntervalForm.UP else span.low, greatest if form is IntervalForm.DOWN else span.high
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,44 +164,33 @@ class Digest:
     value: str | None
     """Its value, if it is a single one of an ordered kind: the same text for equal values."""
 
+    @classmethod
+    def of(cls, points: PointSet) -> Digest:
+        """All there is to know of a set."""
+        parts = tuple(parts_of(points))
+        return cls(parts, _selectivity(points), _value(parts[0]) if is_single(points) else None)
+
 
 Digested: TypeAlias = Mapping[str, Digest]
 """A box of digests."""
 
 
-def digest(points: PointSet) -> Digest:
-    """All there is to know of a set."""
-    parts = tuple(parts_of(points))
-    return Digest(parts, _selectivity(points), _value(parts[0]) if is_single(points) else None)
-
-
-class Digests:
-    """Digests of sets, each made once: among many constraints the same set is often the same object."""
-
-    def __init__(self) -> None:
-        # With the set itself, so that no other gets its place in memory.
-        self._known: dict[int, tuple[PointSet, Digest]] = {}
-
-    def of(self, box: Box) -> Digested:
-        """The digests of a box."""
-        known = self._known
-        found = {}
-        for name, points in box.items():
-            entry = known.get(id(points))
-            if entry is None:
-                entry = known[id(points)] = points, digest(points)
-            found[name] = entry[1]
-        return found
+def digested(boxes: Sequence[Box]) -> list[Digested]:
+    """Digests of boxes, each made once: among many constraints the same set is often the same object."""
+    # With the set itself, so that no other gets its place in memory.
+    known: dict[int, tuple[PointSet, Digest]] = {}
+    for box in boxes:
+        for points in box.values():
+            if id(points) not in known:
+                known[id(points)] = points, Digest.of(points)
+    return [{name: known[id(points)][1] for name, points in box.items()} for box in boxes]
 
 
 def joint_value(box: Digested, key: Sequence[str]) -> int | None:
     """One number for the single values of attributes, the same for equal values; None if one is not single."""
-    values = []
-    for name in key:
-        found = box.get(name)
-        if found is None or found.value is None:
-            return None
-        values.append(found.value)
+    values = [box[name].value if name in box else None for name in key]
+    if None in values:
+        return None
     digest = hashlib.blake2b(json.dumps(values).encode(), digest_size=8).digest()
     return int.from_bytes(digest) >> 1
 
@@ -214,10 +214,3 @@ def _selectivity(points: PointSet) -> int:
         case Lying():
             return 2
     return 4
-
-
-def _bits(used: int) -> Iterator[int]:
-    while used:
-        lowest = used & -used
-        yield lowest.bit_length() - 1
-        used ^= lowest

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
-from harken.errors import ArgumentTypeError, DatabaseError
 from harken.symmetric.contract import Side
 from harken.symmetric.database.rows import Key
 
@@ -55,59 +54,90 @@ class TableIndex:
 
 
 class Dialect(Protocol):
-    """One database. Has no state: threads may share it.
+    """One database, and what tables are called there. Does not change: threads may share it.
 
     Text that is made here and becomes part of statements holds names of ours only, never what a user said.
     """
 
+    names: Names
     types: Mapping[Word, str]
     counted: str
     """The type of a primary key that the database counts up, and whose values never come again."""
-    steering: Sequence[str]
+    mark: str
+    """What stands for a parameter in a statement, as the driver has it."""
+    least: str
+    """The number that is less than all others."""
+    among_claimants: str = ""
+    """What a query says to leave out rows that others are just claiming."""
+    steering: Sequence[str] = ()
     """Statements for a connection whose plans are to use indexes, whatever the statistics say."""
     explained: int
     """So many rows of what is asked may be compared with every candidate; more go into another statement."""
 
-    def names(self, schema_name: str | None) -> Names:
-        """What tables are called."""
+    # ---------------------------------------------------------------- connections and transactions
 
     def on_connect(self, connection: object, statements: Sequence[str]) -> None:
         """Set a fresh connection up, and run statements on it."""
 
+    def create_room(self, connection: Connection) -> None:
+        """Make what tables are made in, and keep others from making them at the same time."""
+        return
+
+    def lock(self, connection: Connection, side: Side, *, alone: bool) -> None:
+        """Wait for all writers of the other side to end, and let none begin; `alone`, those of this side too."""
+        return
+
+    # ---------------------------------------------------------------- tables
+
+    def described(self, columns: Mapping[str, Word], also: str = " NOT NULL") -> str:
+        """Columns as CREATE TABLE wants them."""
+        return ", ".join(f"{name} {self.types[word]}{also}" for name, word in columns.items())
+
     def temporary(self, name: str, columns: Mapping[str, Word]) -> str:
         """The statement that makes a table for one connection; what is in it may be left from an earlier use."""
 
-    def is_there(self, connection: Connection, names: Names, table: str) -> bool:
+    def is_there(self, connection: Connection, table: str) -> bool:
         """Whether there is a table."""
 
-    def create_room(self, connection: Connection, names: Names) -> None:
-        """Make what tables are made in, and keep others from making them at the same time."""
+    def analyse(self, connection: Connection, tables: Sequence[str]) -> None:
+        """Have the database look at what is in tables, after many rows have come."""
+        return
 
-    def lock(self, connection: Connection, names: Names, side: Side, *, alone: bool) -> None:
-        """Wait for all writers of the other side to end, and let none begin; `alone`, those of this side too."""
+    # ---------------------------------------------------------------- rows
+
+    def number(self, key: Key) -> object:
+        """A key that is a number, exactly, as the driver takes it."""
+
+    def new_numbers(self, connection: Connection, side: Side, count: int) -> Sequence[int]:
+        """Numbers for constraints that nobody else has or gets."""
+
+    def insert(self, connection: Connection, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """Write rows, few or many."""
+        if rows:
+            marks = ", ".join([self.mark] * len(columns))
+            statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"
+            connection.exec_driver_sql(statement, list(rows))
+
+    def insert_near(self, connection: Connection, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """Write rows; segments and shapes among them are to be found by where they lie."""
+        self.insert(connection, table, columns, rows)
 
     def claiming(self, table: str, columns: str) -> str:
         """The statement that claims the oldest rows of a table that nobody has a claim on, and gives some columns.
 
         Its parameters are `limit`, `at` and `until`.
         """
+        free = (
+            f"SELECT number FROM {table} WHERE claimed_until IS NULL OR claimed_until <= :at"
+            f" ORDER BY number LIMIT :limit{self.among_claimants}"
+        )
+        # Materialized, or a plan might look for them anew for every row, and claim others each time.
+        return (
+            f"WITH free AS MATERIALIZED ({free}) UPDATE {table} SET claimed_until = :until"
+            f" WHERE number IN (SELECT number FROM free) RETURNING {columns}"
+        )
 
-    def number(self, key: Key) -> object:
-        """A key that is a number, exactly, as the driver takes it."""
-
-    def new_numbers(self, connection: Connection, names: Names, side: Side, count: int) -> Sequence[int]:
-        """Numbers for constraints that nobody else has or gets."""
-
-    def insert(
-        self,
-        connection: Connection,
-        table: str,
-        columns: Sequence[str],
-        rows: Sequence[Row],
-        *,
-        near: bool = False,
-    ) -> None:
-        """Write rows, few or many. `near` if segments and shapes among them are to be found by where they lie."""
+    # ---------------------------------------------------------------- asking
 
     def ask(self, connection: Connection, sources: Sequence[Source]) -> tuple[str, dict[str, object]]:
         """Make rows readable under names: what a statement has to begin with, and its parameters."""
@@ -119,18 +149,23 @@ class Dialect(Protocol):
         """Texts as a parameter."""
 
     def key(self, keys: Keys, alias: str) -> str:
-        """By what intervals that are no segments are ordered: their finite bound."""
+        """By what intervals that are no segments are ordered: their lower bound or, without one, the upper."""
+        bounded = f"{alias}low > {self.least}" if keys == "number" else f"length({alias}low) > 0"
+        return self.cut(keys, f"(CASE WHEN {bounded} THEN {alias}low ELSE {alias}high END)")
 
     def cut(self, keys: Keys, column: str) -> str:
         """A key, short enough for an index: the order stays, but some become equal."""
+        return column
 
-    def near_table(self, names: Names, table: str, keys: Keys | None) -> list[str]:
+    def near_table(self, table: str, keys: Keys | None) -> list[str]:
         """Statements that make what finds segments (of keys) or shapes by where they lie, besides indexes."""
+        return []
 
-    def near_index(self, names: Names, table: str, keys: Keys | None) -> list[TableIndex]:
+    def near_index(self, table: str, keys: Keys | None) -> list[TableIndex]:
         """The indexes that do."""
+        return []
 
-    def near(self, names: Names, table: str, keys: Keys | None) -> tuple[str, str]:
+    def near(self, table: str, keys: Keys | None) -> tuple[str, str]:
         """Tables to join, with `s` among them, and the condition for `s` to lie near the source `a`."""
 
     def boxes_overlap(self, one: str, other: str) -> str:
@@ -138,29 +173,3 @@ class Dialect(Protocol):
 
     def box_index(self) -> str:
         """On what an index has to be that helps with it."""
-
-    def analyse(self, connection: Connection, tables: Sequence[str]) -> None:
-        """Have the database look at what is in tables, after many rows have come."""
-
-
-def checked_schema_name(name: str | None) -> str | None:
-    """A name that can stand in statements as it is."""
-    if not isinstance(name, str | None):
-        raise ArgumentTypeError.of("schema_name", "a text", type(name).__name__)
-    if name is not None and not (name.isascii() and name.isidentifier() and name.islower() and len(name) <= 40):
-        reason = "a schema name has up to 40 lower-case letters, digits and underscores, a letter first"
-        raise DatabaseError("use the schema name", repr(name), reason)
-    return name
-
-
-def claim_statement(table: str, columns: str, *, among_many: str = "") -> str:
-    """As both databases say it."""
-    free = (
-        f"SELECT number FROM {table} WHERE claimed_until IS NULL OR claimed_until <= :at"
-        f" ORDER BY number LIMIT :limit{among_many}"
-    )
-    # Materialized, or a plan might look for them anew for every row, and claim others each time.
-    return (
-        f"WITH free AS MATERIALIZED ({free}) UPDATE {table} SET claimed_until = :until"
-        f" WHERE number IN (SELECT number FROM free) RETURNING {columns}"
-    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from harken.symmetric.contract import Side
 from harken.symmetric.database.rows import Key
-from harken.symmetric.database.sql.dialect import Keys, Names, Row, Source, TableIndex, Word, claim_statement
+from harken.symmetric.database.sql.dialect import Dialect, Keys, Names, Row, Source, Word
 
 if TYPE_CHECKING:
     import sqlite3
@@ -23,8 +23,13 @@ _LETTERS = 6
 """So many bytes of a key make a whole number that a float holds."""
 
 
-class SQLite:
-    """A file. Writing waits for other writers, and for the disk: `synchronous=FULL` costs a flush each time."""
+class SQLite(Dialect):
+    """A file. Writing waits for other writers, and for the disk: `synchronous=FULL` costs a flush each time.
+
+    There is one writer at a time, so that nothing has to be locked. Indexes take keys of any length. Tables are
+    better not analysed: joins and indexes are as they are written, and with statistics SQLite adds Bloom filters,
+    for which it reads a whole table with every statement.
+    """
 
     types: Mapping[Word, str] = {
         "whole": "INTEGER",
@@ -36,13 +41,13 @@ class SQLite:
         "text": "TEXT",
     }
     counted = "INTEGER PRIMARY KEY AUTOINCREMENT"
+    mark = "?"
+    least = "-9e999"
     # Temporary tables have indexes, so any number will do.
     explained = 10_000
-    steering: Sequence[str] = ()
 
-    def names(self, schema_name: str | None) -> Names:
-        """A schema's name becomes part of the tables' names."""
-        return Names(None, f"{schema_name}_harken_" if schema_name else "harken_")
+    def __init__(self, schema_name: str | None) -> None:
+        self.names = Names(None, f"{schema_name}_harken_" if schema_name else "harken_")
 
     def on_connect(self, connection: object, statements: Sequence[str]) -> None:
         """Transactions begin when we say so; readers and the writer do not wait for each other."""
@@ -57,23 +62,12 @@ class SQLite:
 
     def temporary(self, name: str, columns: Mapping[str, Word]) -> str:
         """Its rows stay with the connection."""
-        described = ", ".join(f"{column} {self.types[word]}" for column, word in columns.items())
-        return f"CREATE TEMP TABLE IF NOT EXISTS {name} ({described})"
+        return f"CREATE TEMP TABLE IF NOT EXISTS {name} ({self.described(columns, '')})"
 
-    def is_there(self, connection: Connection, names: Names, table: str) -> bool:
+    def is_there(self, connection: Connection, table: str) -> bool:
         """Whether there is a table."""
         query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
-        return connection.exec_driver_sql(query, (names.bare(table),)).first() is not None
-
-    def create_room(self, connection: Connection, names: Names) -> None:
-        """The file is the room, and the transaction has it."""
-
-    def lock(self, connection: Connection, names: Names, side: Side, *, alone: bool) -> None:
-        """There is one writer at a time anyway."""
-
-    def claiming(self, table: str, columns: str) -> str:
-        """Whoever writes is alone."""
-        return claim_statement(table, columns)
+        return connection.exec_driver_sql(query, (self.names.bare(table),)).first() is not None
 
     def number(self, key: Key) -> object:
         """Integers beyond 64 bits come only from the neighbours of the first and the last, as bounds."""
@@ -81,26 +75,16 @@ class SQLite:
             return float(key) if float(key) == key else float(key) * (1 + 2**-52)
         return key
 
-    def new_numbers(self, connection: Connection, names: Names, side: Side, count: int) -> Sequence[int]:
+    def new_numbers(self, connection: Connection, side: Side, count: int) -> Sequence[int]:
         """The next ones."""
-        last = connection.exec_driver_sql(f"SELECT coalesce(max(number), 0) FROM {names(side)}").scalar_one()
+        last = connection.exec_driver_sql(f"SELECT coalesce(max(number), 0) FROM {self.names(side)}").scalar_one()
         return range(last + 1, last + count + 1)
 
-    def insert(
-        self,
-        connection: Connection,
-        table: str,
-        columns: Sequence[str],
-        rows: Sequence[Row],
-        *,
-        near: bool = False,
-    ) -> None:
-        """Row by row; those that lie somewhere into the tree, too."""
-        if not near:
-            _insert(connection, table, columns, rows)
-            return
+    def insert_near(self, connection: Connection, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """Those that lie somewhere into the tree, too."""
         last = connection.exec_driver_sql(f"SELECT coalesce(max(row), 0) FROM {table}").scalar_one()
-        _insert(connection, table, ("row", *columns), [(last + at, *row) for at, row in enumerate(rows, 1)])
+        numbered = [(last + at, *row) for at, row in enumerate(rows, 1)]
+        self.insert(connection, table, ("row", *columns), numbered)
         slot = columns.index("slot")
         placed = zip(_near(columns, rows), rows, range(last + 1, last + len(rows) + 1), strict=True)
         # A slot has some width, since an R*Tree goes by area.
@@ -120,7 +104,7 @@ class SQLite:
                 columns |= {f"near_{at}": "real" for at in range(width)}
                 rows = [(*row, *(lies or (None,) * width)) for row, lies in zip(rows, near, strict=True)]
             self._filled(connection, source.name, columns)
-            _insert(connection, f"temp.{source.name}", list(columns), rows)
+            self.insert(connection, f"temp.{source.name}", list(columns), rows)
         return "", {}
 
     def _filled(self, connection: Connection, name: str, columns: Mapping[str, Word]) -> None:
@@ -138,18 +122,9 @@ class SQLite:
         """Texts as JSON."""
         return json.dumps(list(texts))
 
-    def key(self, keys: Keys, alias: str) -> str:
-        """The lower bound, if there is one."""
-        bounded = f"{alias}low > -9e999" if keys == "number" else f"length({alias}low) > 0"
-        return f"(CASE WHEN {bounded} THEN {alias}low ELSE {alias}high END)"
-
-    def cut(self, keys: Keys, column: str) -> str:
-        """Indexes take keys of any length."""
-        return column
-
-    def near_table(self, names: Names, table: str, keys: Keys | None) -> list[str]:
+    def near_table(self, table: str, keys: Keys | None) -> list[str]:
         """An R*Tree, from which rows go together with those of the table."""
-        table = names(table)
+        table = self.names(table)
         axes = ["x0, x1"] if keys else ["x0, x1", "y0, y1"]
         going = "WHEN old.segment" if keys else ""
         return [
@@ -158,13 +133,9 @@ class SQLite:
             f" BEGIN DELETE FROM {table}_tree WHERE id = old.row; END",
         ]
 
-    def near_index(self, names: Names, table: str, keys: Keys | None) -> list[TableIndex]:
-        """The tree is its own index."""
-        return []
-
-    def near(self, names: Names, table: str, keys: Keys | None) -> tuple[str, str]:
+    def near(self, table: str, keys: Keys | None) -> tuple[str, str]:
         """By the tree."""
-        table = names(table)
+        table = self.names(table)
         axes = ["x"] if keys else ["x", "y"]
         overlap = [
             f"t.{axis}0 <= a.near_{2 * at + 1} AND t.{axis}1 >= a.near_{2 * at}" for at, axis in enumerate(axes)
@@ -181,18 +152,6 @@ class SQLite:
     def box_index(self) -> str:
         """By the left edge."""
         return "(op, reach_x0)"
-
-    def analyse(self, connection: Connection, tables: Sequence[str]) -> None:
-        """Better not: joins and indexes are as they are written, and with statistics SQLite adds Bloom filters.
-
-        To make one, it reads a whole table, for every statement.
-        """
-
-
-def _insert(connection: Connection, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-    if rows:
-        marks = ", ".join("?" * len(columns))
-        connection.exec_driver_sql(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", list(rows))
 
 
 def _near(columns: Sequence[str], rows: Iterable[Row]) -> Iterable[tuple[float, ...] | None]:
