@@ -25,11 +25,32 @@ dimensions only, the least crowded, and all asked attributes are looked at.
 
 **Asked constraints** come as one stream of 64-bit floats, which hold all that is needed exactly: whether they
 decide, their number, and then each: place, attributes, asks, and that many asks: axis, attribute (counted from 0),
-mode, intervals, and that many intervals of two bounds. A bound is a key, a rest and a nudge, as in `positions`; of
+mode, intervals, and that many intervals of two bounds. A bound is a key, a rest and a nudge, as in `forms`; of
 a text the key and the rest say where its bytes begin and end; one without a limit has an infinite key.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Words: TypeAlias = npt.NDArray[np.int32]
+Places: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = npt.NDArray[np.float64]
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+
+class ClauseRows(NamedTuple):
+    """Clauses as columns: clause c has the rows first[c] to first[c + 1], ascending by axis."""
+
+    first: Places
+    axis: Words
+    low: Words
+    high: Words
+
 
 (
     AXES,
