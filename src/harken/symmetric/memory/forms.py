@@ -51,7 +51,6 @@ class Form(IntEnum):
     """Some of the shapes that touch bounds, with nothing to hem them in; which, is said elsewhere."""
 
 
-FORM_OF_KIND = {kind: Form[kind.name] for kind in Kind if kind.is_ordered}
 FIRST_OF_SHAPES = Form.POINTS
 
 
@@ -109,7 +108,7 @@ NO_HIGH: Bound = (INFINITY, 0, 0)
 MOST_ALTERNATIVES = 256
 """Boxes that one may be spread into."""
 
-_EXACT_INTEGERS = 2**53
+_EXACT_INTEGERS = 2.0**53
 _FIRST_DAY = EPOCH.date().toordinal()
 
 
@@ -123,9 +122,8 @@ def spread(box: Box) -> list[list[Seen]]:
     count = 1
     for name, points in box.items():
         if isinstance(points, Intervals):
-            form = FORM_OF_KIND[points.kind]
-            position_of = _POSITION_OF[form]
-            common.append((name, form, [[_ends(position_of, each) for each in points.intervals]]))
+            form, ends_of = _ORDERED[points.kind]
+            common.append((name, form, [tuple(map(ends_of, points.intervals))]))
         elif not isinstance(points, Shapes):
             common.append((name, *_seen_whole(points)))
         elif count * len(points.values) <= MOST_ALTERNATIVES:
@@ -134,13 +132,15 @@ def spread(box: Box) -> list[list[Seen]]:
             options.append([(name, form, _sides(value.bounds)) for value in points.values])
         else:
             options.append([(name, Form.HEMMED, _sides(_bounding_box(points.values)))])
+    if not options:
+        return [common]
     return [[*common, *chosen] for chosen in product(*options)]
 
 
 def _position_of_number(number: float) -> tuple[float, int]:
     """The key and the rest of an int, a float or a bool."""
     key = float(number)
-    if -_EXACT_INTEGERS < key < _EXACT_INTEGERS:
+    if abs(key) < _EXACT_INTEGERS:
         return key, 0
     return key, int(number) - int(key)
 
@@ -157,25 +157,32 @@ def _position_of_text(text: str) -> tuple[str, int]:
     return str(text), 0
 
 
-_POSITION_OF: dict[Form, Callable[[Any], tuple[float | str, int]]] = {
-    Form.NUMBER: _position_of_number,
-    Form.STRING: _position_of_text,
-    Form.BOOL: _position_of_number,
-    Form.DATE: _position_of_date,
-    Form.TIMESTAMP: _position_of_timestamp,
+def _ends_by(position_of: Callable[[Any], tuple[float | str, int]]) -> Callable[[Interval], Ends]:
+    """What gives the bounds of an interval, by what gives the key and the rest of a value."""
+
+    def ends_of(interval: Interval) -> Ends:
+        low, high = NO_LOW, NO_HIGH
+        if interval.low is not None:
+            key, rest = position_of(interval.low)
+            low = (key, rest, 0 if interval.low_closed else 1)
+            if interval.high is interval.low:
+                return low, low
+        if interval.high is not None:
+            key, rest = position_of(interval.high)
+            high = (key, rest, 0 if interval.high_closed else -1)
+        return low, high
+
+    return ends_of
+
+
+_ORDERED: dict[Kind, tuple[Form, Callable[[Interval], Ends]]] = {
+    Kind.NUMBER: (Form.NUMBER, _ends_by(_position_of_number)),
+    Kind.STRING: (Form.STRING, _ends_by(_position_of_text)),
+    Kind.BOOL: (Form.BOOL, _ends_by(_position_of_number)),
+    Kind.DATE: (Form.DATE, _ends_by(_position_of_date)),
+    Kind.TIMESTAMP: (Form.TIMESTAMP, _ends_by(_position_of_timestamp)),
 }
-"""Each takes the class of values that its form has."""
-
-
-def _ends(position_of: Callable[[Any], tuple[float | str, int]], interval: Interval) -> Ends:
-    low, high = NO_LOW, NO_HIGH
-    if interval.low is not None:
-        low = (*position_of(interval.low), 0 if interval.low_closed else 1)
-        if interval.high is interval.low:
-            return low, low
-    if interval.high is not None:
-        high = (*position_of(interval.high), 0 if interval.high_closed else -1)
-    return low, high
+"""By kind, the form of intervals, and what gives their bounds."""
 
 
 def _sides(bounds: tuple[float, float, float, float]) -> list[list[Ends]]:

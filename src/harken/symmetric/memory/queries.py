@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harken.symmetric.memory.forms import MODES, Bound, Dimensions, Ends, Seen, axes_of, spread
+from harken.symmetric.memory.forms import MODES, Bound, Dimensions, Ends, Form, Seen, axes_of, spread
 from harken.symmetric.memory.kernels.layout import ANY, LOOSE, NEVER, Bytes, Floats
 from harken.symmetric.semantics import Boxes
 
 _WITHOUT_INTERVALS = (NEVER, ANY, ANY | LOOSE)
 _NO_INTERVALS: tuple[Sequence[Ends], ...] = ((), ())
+_STRING = Form.STRING  # looked up once: members of enums take their time
 _NO_TEXT = np.zeros(0, np.uint8)
 
 
@@ -64,15 +65,17 @@ def _asks(
             axes = _NO_INTERVALS[: axes_of(held_form)] if mode in _WITHOUT_INTERVALS else given
             for axis, intervals in enumerate(axes, first):
                 asks += (axis, attribute, mode, len(intervals))
-                for ends in intervals:
-                    for bound in ends:
-                        asks += _text_bound(bound, texts) if isinstance(bound[0], str) else bound
+                for low, high in intervals:
+                    asks += _of_text(low, texts) if form is _STRING else low
+                    asks += _of_text(high, texts) if form is _STRING else high
             count += len(axes)
     return count, asks
 
 
-def _text_bound(bound: Bound, texts: bytearray) -> Bound:
+def _of_text(bound: Bound, texts: bytearray) -> Bound:
     """The bytes of a text are kept apart: in its place, where they begin and end."""
+    if not isinstance(bound[0], str):
+        return bound
     begin = len(texts)
     texts += bound[0].encode()
     return begin, len(texts), bound[2]

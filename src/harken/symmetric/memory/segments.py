@@ -63,7 +63,7 @@ class ClauseSegment:
 
         Where there is not room for all, all are looked for a second time.
         """
-        scratch = np.empty(len(self._axes) + len(asked.stream), np.int32)
+        scratch = np.empty(len(self._axes) + 2 * len(asked.stream), np.int32)
         while True:
             columns = np.empty((3, room), np.int64)
             found = find(*self._arrays, alive, asked.stream, asked.text, scratch, columns)

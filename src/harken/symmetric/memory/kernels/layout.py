@@ -106,8 +106,10 @@ the asked one, around it."""
 LOOSE = 8
 """Added to a mode: this is necessary, but whether it is enough has to be seen."""
 
-NOTE_MODE, NOTE_COUNT, NOTE_ATTRIBUTE, NOTE_AXIS, NOTE = range(5)
-"""What is noted of an ask, before the codes of its intervals."""
+NOTE = 5
+NOTE_AXIS, NOTE_ATTRIBUTE, NOTE_MODE, NOTE_COUNT, NOTE_CODES_AT = range(NOTE)
+"""What is noted of an ask: its axis, attribute, mode and how many intervals it has. Their codes, a low and a high
+one each, come after the notes of all asks."""
 ABSENT = -1
 """In place of a note: the asked constraint says nothing of the attribute."""
 
