@@ -39,6 +39,9 @@ class Constants:
     texts: pa.Array
     """Large strings, none null."""
 
+    def __post_init__(self) -> None:
+        check_constants(int(self.counts.sum()))
+
     @classmethod
     def of_numbers(cls, keys: Floats, rests: Floats | None = None) -> tuple[Constants, Places]:
         """Those of one axis, of a column of keys and one of rests (see `forms`), and the rank of each value."""
@@ -63,7 +66,7 @@ class Constants:
         ranks[order.to_numpy()] = np.arange(len(order))
         distinct = encoded.dictionary.take(order)
         constants = cls(np.array([len(order)]), np.ones(1, np.bool_), np.zeros(0), None, distinct)
-        return constants.checked(), ranks[encoded.indices.to_numpy()]
+        return constants, ranks[encoded.indices.to_numpy()]
 
     @classmethod
     def chained(cls, several: Sequence[Constants]) -> Constants:
@@ -78,7 +81,7 @@ class Constants:
             np.concatenate([np.zeros(0), *(each.keys for each in several)]),
             rests,
             pa.concat_arrays([_NO_TEXTS, *(each.texts for each in several if len(each.texts))]),
-        ).checked()
+        )
 
     @classmethod
     def ranked(
@@ -103,15 +106,10 @@ class Constants:
             keys[numbers],
             None if rests is None else rests[numbers],
             spellings.texts.take(pa.array(spelling[words])),
-        ).checked()
+        )
         ranks = np.empty(len(axis), np.int64)
         ranks[~of_text], ranks[of_text] = number_ranks, word_ranks
         return constants, ranks - constants.places[axis]
-
-    def checked(self) -> Constants:
-        """These; CapacityError if there are too many."""
-        check_constants(int(self.counts.sum()))
-        return self
 
     @property
     def first(self) -> Places:
@@ -158,7 +156,7 @@ def join_constants(several: Sequence[Constants], axes: Sequence[Places]) -> tupl
 def _numbers(keys: Floats, rests: Floats | None = None) -> Constants:
     """Those of one axis, distinct and ascending."""
     # + 0.0: there is one zero only.
-    return Constants(np.array([len(keys)]), np.zeros(1, np.bool_), keys + 0.0, rests, _NO_TEXTS).checked()
+    return Constants(np.array([len(keys)]), np.zeros(1, np.bool_), keys + 0.0, rests, _NO_TEXTS)
 
 
 def _repeats(keys: Floats) -> bool:

@@ -220,26 +220,14 @@ def _bounding_box(shapes: Iterable[Point | BoxValue]) -> tuple[float, float, flo
 # ---------------------------------------------------------------- how sets have to lie
 
 
-_EXACT: dict[tuple[Form, Form], int] = {
-    (Form.BOXES, Form.BOXES): SAME,
-    (Form.BOXES, Form.OVER): OVERLAP,
-    (Form.BOXES, Form.WITHIN): AROUND,
-    (Form.BOXES, Form.AROUND): INSIDE,
-    (Form.OVER, Form.BOXES): OVERLAP,
-    (Form.OVER, Form.OVER): ANY,
-    (Form.OVER, Form.WITHIN): OVERLAP,
-    (Form.OVER, Form.AROUND): ANY,
-    (Form.WITHIN, Form.BOXES): INSIDE,
-    (Form.WITHIN, Form.OVER): OVERLAP,
-    (Form.WITHIN, Form.WITHIN): OVERLAP,
-    (Form.WITHIN, Form.AROUND): INSIDE,
-    (Form.AROUND, Form.BOXES): AROUND,
-    (Form.AROUND, Form.OVER): ANY,
-    (Form.AROUND, Form.WITHIN): AROUND,
-    (Form.AROUND, Form.AROUND): ANY,
+_DECIDED = (Form.BOXES, Form.OVER, Form.WITHIN, Form.AROUND)
+_EXACT = {
+    Form.BOXES: (SAME, OVERLAP, AROUND, INSIDE),
+    Form.OVER: (OVERLAP, ANY, OVERLAP, ANY),
+    Form.WITHIN: (INSIDE, OVERLAP, OVERLAP, INSIDE),
+    Form.AROUND: (AROUND, ANY, AROUND, ANY),
 }
-"""By asked and held form, how bounds have to lie, where they decide. BOXES stands for POINTS too, which meet other
-forms as boxes of no extent do."""
+"""How bounds have to lie where they decide, by asked form, and by held form in the order of the line above."""
 
 _WITHOUT_HEM = (Form.OVER, Form.AROUND, Form.FREE)
 
@@ -252,10 +240,12 @@ def _mode(asked: Form, held: Form) -> int:
         return OVERLAP if asked is held else NEVER
     if {asked, held} == {Form.POINTS, Form.BOXES}:
         return NEVER
-    as_boxes = (Form.BOXES if form is Form.POINTS else form for form in (asked, held))
+    # Points meet other forms as boxes of no extent do.
+    asked, held = (Form.BOXES if form is Form.POINTS else form for form in (asked, held))
+    if asked in _DECIDED and held in _DECIDED:
+        return _EXACT[asked][_DECIDED.index(held)]
     # Where nothing hems the shapes in, there is one that contains and touches all that both ask for.
-    loosely = ANY if asked in _WITHOUT_HEM and held in _WITHOUT_HEM else OVERLAP
-    return _EXACT.get(tuple(as_boxes), loosely | LOOSE)  # type: ignore[arg-type]  # two of them
+    return (ANY if asked in _WITHOUT_HEM and held in _WITHOUT_HEM else OVERLAP) | LOOSE
 
 
 MODES = [[_mode(asked, held) for held in Form] for asked in Form]

@@ -21,7 +21,7 @@ from harken.model.schema import Schema
 from harken.model.subscriptions import SubscriptionId, moment_of
 from harken.normal.operators import microseconds
 from harken.symmetric.contract import Held, Pair, Side
-from harken.symmetric.guarding import Journal
+from harken.symmetric.guarding import Journal, Scalar
 from harken.symmetric.memory.clauses import Clauses, joined
 from harken.symmetric.memory.drafts import Draft
 from harken.symmetric.memory.forms import Dimensions
@@ -29,6 +29,7 @@ from harken.symmetric.memory.kernels.layout import SEVERAL, UNSURE, Places, Word
 from harken.symmetric.memory.loading import read
 from harken.symmetric.memory.queries import query_of
 from harken.symmetric.memory.records import Records
+from harken.symmetric.memory.runs import changes
 from harken.symmetric.memory.segments import FIRST_ROOM, ClauseSegment, fits_a_segment
 from harken.symmetric.semantics import Boxes
 
@@ -113,7 +114,7 @@ class Holdings:
         self.records.forget(slots)
         at = np.array(slots, np.int64)
         homes = self._home.values[at]
-        self._set_alive(at, 0)
+        self._set(self._alive, at, 0)
         homeless = at[homes == NOWHERE].tolist()
         waiting = {slot: self._waiting[slot] for slot in homeless if slot in self._waiting}
         self._journal.note(self._waiting.update, waiting)
@@ -132,16 +133,12 @@ class Holdings:
         count = len(self.records.ids)
         self._alive.grow_to(count)
         self._home.grow_to(count)
-        self._set_alive(slots, 1)
-        self._set_home(slots, NOWHERE)
+        self._set(self._alive, slots, 1)
+        self._set(self._home, slots, NOWHERE)
 
-    def _set_alive(self, slots: Places, alive: int) -> None:
-        self._journal.note_values(self._alive, slots)
-        self._alive.values[slots] = alive
-
-    def _set_home(self, slots: Places | Words, home: int) -> None:
-        self._journal.note_values(self._home, slots)
-        self._home.values[slots] = home
+    def _set(self, array: GrowingArray[Scalar], slots: Places | Words, value: int) -> None:
+        self._journal.note_values(array, slots)
+        array.values[slots] = value
 
     def _add_clauses(self, clauses: Clauses) -> None:
         """Make a segment of new clauses; several, if one might not hold them all."""
@@ -183,7 +180,7 @@ class Holdings:
             # Numbers are used again, lest they run out: there are few segments at any time.
             number = next(each for each in numbers_from(0) if each not in self._segments)
             staying[number] = ClauseSegment(clauses, self._dimensions, constraints, self._smallest_tree)
-            self._set_home(clauses.slot, number)
+            self._set(self._home, clauses.slot, number)
         self._journal.note(setattr, self, "_segments", self._segments)
         self._segments = staying
         for slots in dead:
@@ -266,8 +263,5 @@ class Holdings:
 def _distinct(columns: Places) -> Places:
     """Each place and slot once, and sure if one of its finds was."""
     place, slot, flags = columns
-    order = np.lexsort((flags & UNSURE, slot, place))
-    columns = columns[:, order]
-    new = np.ones(columns.shape[1], np.bool_)
-    new[1:] = (columns[:2, 1:] != columns[:2, :-1]).any(axis=0)
-    return columns[:, new]
+    columns = columns[:, np.lexsort((flags & UNSURE, slot, place))]
+    return columns[:, changes(columns[0], columns[1])]

@@ -70,12 +70,7 @@ def packed(clauses: Clauses, leads: Mask, smallest_tree: int) -> Packing:
     """The trees for clauses. O(n log n)."""
     boxes = clauses.boxes()
     together, rest = _together(boxes, smallest_tree)
-    best = np.full(len(clauses), -1, np.int32)
-    best[rest] = _least_crowded(clauses, leads, rest)
-    clause, row = _dimensions_of(boxes, leads, rest)
-    is_best = best[clause] == boxes.axis[row]
-    scattered = _by_dimension(boxes, leads, clause, row)
-    under = _by_dimension(boxes, leads, clause[is_best], row[is_best])
+    scattered, under = _scattered(clauses, boxes, leads, rest)
     trees, words, clause = _laid(boxes, clauses.codes, [together, scattered, under])
     in_place = len(together.clause)
     order = np.concatenate([clause[:in_place], rest])
@@ -131,19 +126,18 @@ def _chosen(boxes: ClauseRows, groups: Places, sizes: Places, smallest_tree: int
     return np.union1d(large, groups[asking_nothing])
 
 
-def _dimensions_of(boxes: ClauseRows, leads: Mask, clauses: Places) -> tuple[Places, Places]:
-    """Each dimension of some clauses: whose it is, and its first row."""
-    lengths = boxes.first[clauses + 1] - boxes.first[clauses]
-    row = places(boxes.first[clauses], lengths)
-    leading = leads[boxes.axis[row]]
-    return np.repeat(clauses, lengths)[leading], row[leading]
-
-
-def _least_crowded(clauses: Clauses, leads: Mask, rest: Places) -> Words:
-    """By scattered clause, the leading axis of the dimension where the fewest others overlap it."""
+def _scattered(clauses: Clauses, boxes: ClauseRows, leads: Mask, rest: Places) -> tuple[_Items, _Items]:
+    """The trees of all dimensions of scattered clauses, and of only that where the fewest others overlap each."""
     best = np.empty(len(rest), np.int32)
     least_crowded(taken(clauses.rows, rest), leads, clauses.codes, best)
-    return best
+    lengths = boxes.first[rest + 1] - boxes.first[rest]
+    row = places(boxes.first[rest], lengths)
+    clause, axis, best = np.repeat(rest, lengths), boxes.axis[row], np.repeat(best, lengths)
+    leading, is_best = leads[axis], best == axis
+    return (
+        _by_dimension(boxes, leads, clause[leading], row[leading]),
+        _by_dimension(boxes, leads, clause[is_best], row[is_best]),
+    )
 
 
 def _by_dimension(boxes: ClauseRows, leads: Mask, clause: Places, row: Places) -> _Items:

@@ -85,9 +85,6 @@ class CompiledPredicates:
     bounds: Floats
     """Of shapes: min_x, min_y, max_x, max_y. Empty if there are none."""
 
-    def __len__(self) -> int:
-        return len(self.attribute)
-
     @classmethod
     def of(cls, rows: pa.StructArray, schema: Schema | None) -> CompiledPredicates:
         """The predicates of a struct array of the compiled form. What is wrong with one makes it ODD."""

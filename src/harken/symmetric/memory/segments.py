@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 
@@ -52,11 +54,6 @@ class ClauseSegment:
     def __len__(self) -> int:
         """How many clauses it has, dead ones included."""
         return int(self._arrays[0][layout.CLAUSES])
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes taken."""
-        return sum(array.nbytes for array in self._arrays)
 
     def find(self, asked: Query, alive: Bytes, room: int = FIRST_ROOM) -> tuple[Places, int]:
         """What the asked constraints meet here: rows of places, slots and flags; and all flags that any has.
@@ -114,14 +111,9 @@ def _apart(constants: Constants) -> tuple[Floats, Places, Bytes, Constants]:
         text = np.array(np.frombuffer(data or b"", np.uint8)[text_at[0] : text_at[-1]])
         text_at -= text_at[0]
     buffers = [None, pa.py_buffer(text_at), pa.py_buffer(text)]
-    same = Constants(
-        constants.counts,
-        constants.is_text,
-        keys[:count],
-        None if constants.rests is None else keys[count:],
-        pa.Array.from_buffers(pa.large_string(), texts, buffers),
-    )
-    return keys, text_at, text, same
+    rests = None if constants.rests is None else keys[count:]
+    kept = pa.Array.from_buffers(pa.large_string(), texts, buffers)
+    return keys, text_at, text, replace(constants, keys=keys[:count], rests=rests, texts=kept)
 
 
 def _laid(clauses: Clauses, leads: Mask, plan: Packing, rests_at: int) -> Words:

@@ -52,38 +52,17 @@ class ClauseRows(NamedTuple):
     high: Words
 
 
-(
-    AXES,
-    AXES_AT,
-    CLAUSES,
-    FIRST_AT,
-    ROWS_AT,
-    OWNERS_AT,
-    TREES_AT,
-    OPEN_TREE,
-    RESTS_AT,
-) = range(9)
+AXES, AXES_AT, CLAUSES, FIRST_AT, ROWS_AT, OWNERS_AT, TREES_AT, OPEN_TREE, RESTS_AT = range(9)
 """Header words: axes and where, clauses, where their rows begin, the rows, the owners, the trees; the tree of
 clauses that ask nothing, or -1; where in the keys the rests begin (0: all are zero)."""
 HEADER = 16
 
 AXIS = 11
-(
-    NUMBER,
-    IS_TEXT,
-    LEADS,
-    CONSTANTS_AT,
-    CONSTANTS,
-    SCATTERED_WITH,
-    SCATTERED_UNDER,
-    TREES_WITH_AT,
-    TREES_WITH,
-    TREES_UNDER_AT,
-    TREES_UNDER,
-) = range(AXIS)
-"""An axis: its number in the store, whether it is of texts, whether it leads, its constants; the tree of scattered
-clauses that have it, that of those that are listed under it only (-1: none); the trees of clauses in place that
-have it, and those that are listed under it only."""
+NUMBER, IS_TEXT, LEADS, CONSTANTS_AT, CONSTANTS = range(5)
+"""An axis: its number in the store, whether it is of texts, whether it leads, its constants."""
+SCATTERED_WITH, SCATTERED_UNDER, TREES_WITH_AT, TREES_WITH, TREES_UNDER_AT, TREES_UNDER = range(5, AXIS)
+"""And its access: the tree of scattered clauses that have it, that of those that are listed under it only (-1:
+none); the trees of clauses in place that have it, and those that are listed under it only."""
 
 TREE = 7
 ITEMS_AT, FIRST_ITEM, ITEMS, LEAF, TREE_AXES_AT, TREE_AXES, BOXES_AT = range(TREE)
