@@ -11,7 +11,7 @@ import numpy as np
 from harken.symmetric.memory.constants import Constants, join_constants
 from harken.symmetric.memory.kernels.building import copy_parts, count_parts
 from harken.symmetric.memory.kernels.layout import ClauseRows, Mask, Places, Words
-from harken.symmetric.memory.runs import changes, edges, places
+from harken.symmetric.memory.runs import changes, edges, ranges
 
 MOST_ROWS = 4096
 """Rows that splitting one clause may make."""
@@ -111,7 +111,7 @@ class Clauses:
 def taken(rows: ClauseRows, clauses: Places) -> ClauseRows:
     """The rows of some clauses, in the order given."""
     lengths = rows.first[clauses + 1] - rows.first[clauses]
-    at = places(rows.first[clauses], lengths)
+    at = ranges(rows.first[clauses], lengths)
     return ClauseRows(edges(lengths), rows.axis[at], rows.low[at], rows.high[at])
 
 

@@ -24,7 +24,7 @@ from harken.symmetric.memory.clauses import Clauses, taken
 from harken.symmetric.memory.kernels import layout
 from harken.symmetric.memory.kernels.building import least_crowded, pack
 from harken.symmetric.memory.kernels.layout import FAN, HEADER, IN_PLACE, ClauseRows, Mask, Places, Words
-from harken.symmetric.memory.runs import edges, places, starts
+from harken.symmetric.memory.runs import edges, ranges, starts
 
 MOST_TREES = 4096
 """Trees of clauses in place. Each is looked at by itself: with too many of them little would be won."""
@@ -131,7 +131,7 @@ def _scattered(clauses: Clauses, boxes: ClauseRows, leads: Mask, rest: Places) -
     best = np.empty(len(rest), np.int32)
     least_crowded(taken(clauses.rows, rest), leads, clauses.codes, best)
     lengths = boxes.first[rest + 1] - boxes.first[rest]
-    row = places(boxes.first[rest], lengths)
+    row = ranges(boxes.first[rest], lengths)
     clause, axis, best = np.repeat(rest, lengths), boxes.axis[row], np.repeat(best, lengths)
     leading, is_best = leads[axis], best == axis
     return (
@@ -162,7 +162,7 @@ def _laid(boxes: ClauseRows, codes: Places, several: list[_Items]) -> tuple[Word
     row = np.concatenate([each.row for each in several])
     in_place = np.arange(len(counts)) < len(several[0].counts)
     leaf = np.where(in_place, LEAF_IN_PLACE, 1)
-    axis = boxes.axis[places(row[starts(counts)], width)]
+    axis = boxes.axis[ranges(row[starts(counts)], width)]
     own = np.where(in_place, 0, counts)
     at = HEADER + edges(np.concatenate([[len(axis)], own, 2 * width * _nodes(counts, leaf)]))
     capacity.check("words of one segment", int(at[-1]), capacity.SEGMENT_WORDS)
@@ -174,7 +174,7 @@ def _laid(boxes: ClauseRows, codes: Places, several: list[_Items]) -> tuple[Word
     trees[:, layout.TREE_AXES_AT], trees[:, layout.BOXES_AT] = HEADER + starts(width), boxes_at
     words = np.empty(at[-1], np.int32)
     words[HEADER : HEADER + len(axis)] = axis
-    rows = places(row, np.repeat(width, counts))
+    rows = ranges(row, np.repeat(width, counts))
     item_boxes = np.column_stack([boxes.low[rows], boxes.high[rows]]).ravel()
     item_boxes_at = starts(2 * width * counts)
     order = _along_one_axis(counts, width, item_boxes_at, item_boxes)
@@ -213,7 +213,7 @@ def _listed(together: _Items, boxes: ClauseRows, leads: Mask, begin: int) -> tup
     that of its axes which the fewest trees have.
     """
     tree = np.repeat(np.arange(len(together.width)), together.width)
-    axis = boxes.axis[places(together.first_rows, together.width)]
+    axis = boxes.axis[ranges(together.first_rows, together.width)]
     tree, axis = tree[leads[axis]], axis[leads[axis]]
     access = np.full((len(leads), layout.AXIS), -1, np.int32)
     lists = []

@@ -135,8 +135,8 @@ class CompiledPredicates:
         is_same = has_low & (low == high) if form < FIRST_OF_SHAPES else np.zeros(len(low), np.bool_)
         has_high &= ~is_same
         source = np.concatenate([low[has_low], high[has_high]])
+        # Where the neighbour of an open bound lies: after lower bounds, before upper ones.
         step = np.ones(len(source), np.int64)
-        """Where the neighbour of an open bound lies: after lower bounds, before upper ones."""
         step[np.count_nonzero(has_low) :] = -1
         constants, ranks = self._ranked(form, is_second, source, step)
         ends = 2 * ranks + 1 + self._nudges(form, source, step)

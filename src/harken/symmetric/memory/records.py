@@ -2,6 +2,9 @@
 
 Inside, a constraint is a **slot**, a small integer. Constraints that came singly are kept as they came; of those
 that came in a table, the table is kept, and a row becomes a `Held` again only when somebody asks.
+
+An engine's `matching.identities` map ids to slots too, but not as is needed here: publications may have integers
+and strings as ids at once, a slot stays in use until its clauses are gone, and the journal takes back each step.
 """
 
 from __future__ import annotations

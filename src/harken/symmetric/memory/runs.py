@@ -18,7 +18,7 @@ def edges(counts: Places) -> Places:
     return np.concatenate([[0], np.cumsum(counts)])
 
 
-def places(first: Places, counts: Places) -> Places:
+def ranges(first: Places, counts: Places) -> Places:
     """All places of runs: of two from 5 on and three from 9 on, 5, 6, 9, 10, 11."""
     return np.asarray(np.arange(counts.sum()) + np.repeat(first - starts(counts), counts), np.int64)
 
