@@ -7,33 +7,30 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
-import numpy.typing as npt
 
 from harken.symmetric.memory.constants import Constants, join_constants
 from harken.symmetric.memory.kernels.building import copy_parts, count_parts
-from harken.symmetric.memory.orders import Mask, Places
+from harken.symmetric.memory.kernels.layout import ClauseRows, Mask, Places, Words
+from harken.symmetric.memory.runs import changes, edges, ranges
 
 MOST_ROWS = 4096
 """Rows that splitting one clause may make."""
 
+_NONE = -1
+
 
 @dataclass(slots=True)
 class Clauses:
-    """Clause c has the rows first[c] to first[c + 1], ascending by axis; a row is an axis and a range of codes.
+    """Rows of codes, and whose they are. Rows number the axes by their place in `axes`."""
 
-    Rows number the axes by their place in `axes`, which has their numbers in the store, ascending. See
-    kernels/layout.py for what codes mean.
-    """
-
-    axes: npt.NDArray[np.int32]
+    axes: Words
+    """Their numbers in the store, ascending."""
     constants: Constants
-    first: Places
-    axis: npt.NDArray[np.int32]
-    low: npt.NDArray[np.int32]
-    high: npt.NDArray[np.int32]
-    slot: npt.NDArray[np.int32]
+    rows: ClauseRows
+    slot: Words
+    """By clause: its owner."""
     several: Mask
-    """Whether the owner has more than one clause."""
+    """By clause: whether the owner has more than one."""
 
     def __len__(self) -> int:
         return len(self.slot)
@@ -43,77 +40,79 @@ class Clauses:
         """How many codes each axis has."""
         return 2 * self.constants.counts + 1
 
+    def boxes(self) -> ClauseRows:
+        """The bounding boxes of clauses: one row for each axis of a clause, around all its rows there."""
+        rows = self.rows
+        clause = np.repeat(np.arange(len(self)), np.diff(rows.first))
+        at = np.flatnonzero(changes(clause, rows.axis))
+        if len(at) == len(clause):
+            return rows
+        first = edges(np.bincount(clause[at], minlength=len(self)))
+        low, high = np.minimum.reduceat(rows.low, at), np.maximum.reduceat(rows.high, at)
+        return ClauseRows(first, rows.axis[at], low, high)
+
     def split(self) -> Clauses:
         """The same, with clauses that list points on an axis split up, one for each. Only for new ones."""
         split_at, parts = np.empty(len(self), np.int64), np.empty(len(self), np.int64)
-        count_parts(self.first, self.axis, self.low, self.high, MOST_ROWS, split_at, parts)
+        count_parts(self.rows, MOST_ROWS, split_at, parts)
         if not len(parts) or parts.max() == 1:
             return self
-        lengths = np.diff(self.first)
+        lengths = np.diff(self.rows.first)
         first = np.empty(parts.sum() + 1, np.int64)
         source = np.empty((np.where(parts > 1, lengths - parts + 1, lengths) * parts).sum(), np.int64)
-        copy_parts(self.first, split_at, parts, first, source)
+        copy_parts(self.rows.first, split_at, parts, first, source)
         return replace(
             self,
-            first=first,
-            axis=self.axis[source],
-            low=self.low[source],
-            high=self.high[source],
+            rows=ClauseRows(first, *(column[source] for column in self.rows[1:])),
             slot=np.repeat(self.slot, parts),
             several=np.repeat(self.several | (parts > 1), parts),
         )
 
     def only(self, kept: Mask) -> Clauses:
         """Some of the clauses, and the axes and constants that those use."""
-        lengths = np.diff(self.first)
-        rows = np.repeat(kept, lengths)
-        axis = self.axis[rows]
-        used = np.bincount(axis, minlength=len(self.axes)) > 0
-        places = (np.cumsum(used) - 1).astype(np.int32)
-        fewer = Clauses(
-            self.axes[used],
-            self.constants.of_axes(used),
-            np.concatenate([[0], np.cumsum(lengths[kept])]),
-            places[axis],
-            self.low[rows],
-            self.high[rows],
-            self.slot[kept],
-            self.several[kept],
-        )
-        return fewer._with_used_constants()
-
-    def _with_used_constants(self) -> Clauses:
+        chosen = np.flatnonzero(kept)
+        fewer = replace(self, rows=taken(self.rows, chosen), slot=self.slot[kept], several=self.several[kept])
+        axes = np.bincount(fewer.rows.axis, minlength=len(self.axes)) > 0
         counts, first = self.constants.counts, self.constants.first
-        used = np.zeros(counts.sum(), np.bool_)
-        # A lower code belongs to the constant that it is or comes after, an upper one to that it is or precedes.
-        low, high = (self.low - 1) >> 1, self.high >> 1
-        used[(first[self.axis] + low)[self.low > 0]] = True
-        used[(first[self.axis] + high)[high < counts[self.axis]]] = True
-        number = np.cumsum(used) - 1
-        fewer = self.constants.only(used)
-        ranks = number - np.repeat(fewer.first, counts)
-        return self._recoded(fewer, np.arange(len(counts)), ranks)
+        used = np.zeros(counts.sum() + 1, np.bool_)  # the last one stands for none
+        for constant in fewer._end_constants():
+            used[constant] = True
+        before = edges(used[:-1])
+        ranks = before[:-1] - np.repeat(before[first], counts)
+        fewer.axes = self.axes[axes]
+        return fewer._recoded(self.constants.only(used[:-1], axes), np.cumsum(axes) - 1, ranks)
+
+    def _end_constants(self) -> tuple[Places, Places]:
+        """By row, the numbers of the constants that its lower and upper ends are made of; -1 if it has no end.
+
+        A lower end is its constant or just after it, an upper end is its constant or just before it.
+        """
+        rows, first = self.rows, self.constants.first[self.rows.axis]
+        last_code = 2 * self.constants.counts[rows.axis]
+        low = np.where(rows.low > 0, first + (rows.low - 1) // 2, _NONE)
+        high = np.where(rows.high < last_code, first + rows.high // 2, _NONE)
+        return low, high
 
     def _recoded(self, constants: Constants, axes: Places, ranks: Places) -> Clauses:
-        """The same clauses under other constants, among which the old ones have these ranks, on these axes."""
-        counts = self.constants.counts
-        # Codes of all axes one after the other: two for each constant and one more for the axis.
-        base = 2 * self.constants.first + np.arange(len(counts))
-        at = 2 * np.arange(len(ranks)) + np.repeat(np.arange(len(counts)), counts)
-        low = np.zeros(2 * len(ranks) + len(counts), np.int32)
-        high = np.zeros(len(low), np.int32)
-        low[at + 1] = high[at + 1] = 2 * ranks + 1
-        # Between two constants: an open lower end is just after the one, an open upper end just before the other.
-        low[at + 2], high[at] = 2 * ranks + 2, 2 * ranks
-        low[base], high[base + 2 * counts] = 0, 2 * constants.counts[axes]
-        place = base[self.axis]
-        return replace(
-            self,
-            constants=constants,
-            axis=axes[self.axis].astype(np.int32),
-            low=low[place + self.low],
-            high=high[place + self.high],
-        )
+        """The same clauses under other constants, among which the old ones have these ranks, on these axes.
+
+        If 10 and 30 (codes 1 and 3) become 10, 20 and 30, they have the ranks 0 and 2 (codes 1 and 5): so what
+        lies between them, from just after 10 to just before 30, was coded 2 to 2, and is coded 2 to 4.
+        """
+        rows, axis = self.rows, axes[self.rows.axis]
+        low, high = self._end_constants()
+        ranks = np.append(ranks, 0)  # of those without an end, for which it means nothing
+        new_low = np.where(low == _NONE, 0, 2 * ranks[low] + 1 + (rows.low - 1) % 2)
+        new_high = np.where(high == _NONE, 2 * constants.counts[axis], 2 * ranks[high] + rows.high % 2)
+        columns = (column.astype(np.int32) for column in (axis, new_low, new_high))
+        return replace(self, constants=constants, rows=ClauseRows(rows.first, *columns))
+
+
+def taken(rows: ClauseRows, clauses: Places) -> ClauseRows:
+    """The rows of some clauses, in the order given."""
+    lengths = rows.first[clauses + 1] - rows.first[clauses]
+    at = ranges(rows.first[clauses], lengths)
+    return ClauseRows(edges(lengths), rows.axis[at], rows.low[at], rows.high[at])
 
 
 def joined(several: Sequence[Clauses]) -> Clauses:
@@ -121,17 +120,14 @@ def joined(several: Sequence[Clauses]) -> Clauses:
     if len(several) == 1:
         return several[0]
     axes = reduce(np.union1d, [each.axes for each in several]).astype(np.int32)
-    places = [np.searchsorted(axes, each.axes) for each in several]
-    constants, ranks = join_constants([each.constants for each in several], places)
-    recoded = [each._recoded(constants, *where) for each, *where in zip(several, places, ranks, strict=True)]
-    counts = np.concatenate([np.diff(each.first) for each in recoded])
+    own_axes = [np.searchsorted(axes, each.axes) for each in several]
+    constants, ranks = join_constants([each.constants for each in several], own_axes)
+    rows = [each._recoded(constants, *how).rows for each, *how in zip(several, own_axes, ranks, strict=True)]
+    first = edges(np.concatenate([np.diff(each.first) for each in rows]))
     return Clauses(
         axes,
         constants,
-        np.concatenate([[0], np.cumsum(counts)]),
-        np.concatenate([each.axis for each in recoded]),
-        np.concatenate([each.low for each in recoded]),
-        np.concatenate([each.high for each in recoded]),
-        np.concatenate([each.slot for each in recoded]),
-        np.concatenate([each.several for each in recoded]),
+        ClauseRows(first, *(np.concatenate(columns) for columns in list(zip(*rows, strict=True))[1:])),
+        np.concatenate([each.slot for each in several]),
+        np.concatenate([each.several for each in several]),
     )

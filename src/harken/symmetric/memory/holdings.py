@@ -21,15 +21,16 @@ from harken.model.schema import Schema
 from harken.model.subscriptions import SubscriptionId, moment_of
 from harken.normal.operators import microseconds
 from harken.symmetric.contract import Held, Pair, Side
-from harken.symmetric.guarding import Journal, Places
+from harken.symmetric.guarding import Journal, Scalar
 from harken.symmetric.memory.clauses import Clauses, joined
-from harken.symmetric.memory.dimensions import Dimensions
 from harken.symmetric.memory.drafts import Draft
-from harken.symmetric.memory.kernels.layout import SEVERAL, UNSURE
+from harken.symmetric.memory.forms import Dimensions
+from harken.symmetric.memory.kernels.layout import SEVERAL, UNSURE, Places, Words
 from harken.symmetric.memory.loading import read
 from harken.symmetric.memory.queries import query_of
 from harken.symmetric.memory.records import Records
-from harken.symmetric.memory.segments import FIRST_ROOM, ClauseSegment, Columns, fits_a_segment
+from harken.symmetric.memory.runs import changes
+from harken.symmetric.memory.segments import FIRST_ROOM, ClauseSegment, fits_a_segment
 from harken.symmetric.semantics import Boxes
 
 PORTION = 1024
@@ -113,7 +114,7 @@ class Holdings:
         self.records.forget(slots)
         at = np.array(slots, np.int64)
         homes = self._home.values[at]
-        self._set_alive(at, 0)
+        self._set(self._alive, at, 0)
         homeless = at[homes == NOWHERE].tolist()
         waiting = {slot: self._waiting[slot] for slot in homeless if slot in self._waiting}
         self._journal.note(self._waiting.update, waiting)
@@ -132,21 +133,17 @@ class Holdings:
         count = len(self.records.ids)
         self._alive.grow_to(count)
         self._home.grow_to(count)
-        self._set_alive(slots, 1)
-        self._set_home(slots, NOWHERE)
+        self._set(self._alive, slots, 1)
+        self._set(self._home, slots, NOWHERE)
 
-    def _set_alive(self, slots: Places, alive: int) -> None:
-        self._journal.note_values(self._alive, slots)
-        self._alive.values[slots] = alive
-
-    def _set_home(self, slots: Places, home: int) -> None:
-        self._journal.note_values(self._home, slots)
-        self._home.values[slots] = home
+    def _set(self, array: GrowingArray[Scalar], slots: Places | Words, value: int) -> None:
+        self._journal.note_values(array, slots)
+        array.values[slots] = value
 
     def _add_clauses(self, clauses: Clauses) -> None:
         """Make a segment of new clauses; several, if one might not hold them all."""
         slots = np.unique(clauses.slot) if clauses.several.any() else clauses.slot
-        if len(slots) > 1 and not fits_a_segment(len(clauses), len(clauses.axis), len(clauses.axes)):
+        if len(slots) > 1 and not fits_a_segment(len(clauses), len(clauses.rows.axis), len(clauses.axes)):
             first = clauses.slot < np.sort(slots)[len(slots) // 2]
             self._add_clauses(clauses.only(first))
             self._add_clauses(clauses.only(~first))
@@ -155,7 +152,7 @@ class Holdings:
 
     def _add_segment(self, clauses: Clauses, constraints: int) -> None:
         """Make a segment of new clauses and of those before that are not much larger, as many as it can hold."""
-        together, size, rows, axes = [], len(clauses), len(clauses.axis), len(clauses.axes)
+        together, size, rows, axes = [], len(clauses), len(clauses.rows.axis), len(clauses.axes)
         for number, segment in sorted(self._segments.items(), key=lambda each: len(each[1])):
             if len(segment) > self._growth * size:
                 break
@@ -183,7 +180,7 @@ class Holdings:
             # Numbers are used again, lest they run out: there are few segments at any time.
             number = next(each for each in numbers_from(0) if each not in self._segments)
             staying[number] = ClauseSegment(clauses, self._dimensions, constraints, self._smallest_tree)
-            self._set_home(clauses.slot, number)
+            self._set(self._home, clauses.slot, number)
         self._journal.note(setattr, self, "_segments", self._segments)
         self._segments = staying
         for slots in dead:
@@ -254,7 +251,7 @@ class Holdings:
             columns = self._made_sure(columns, dict(asked), matches)
         return list(zip(columns[0].tolist(), map(self.records.ids.__getitem__, columns[1].tolist()), strict=True))
 
-    def _made_sure(self, columns: Columns, asked: dict[int, Boxes], matches: Matches) -> Columns:
+    def _made_sure(self, columns: Places, asked: dict[int, Boxes], matches: Matches) -> Places:
         """Those finds that are sure, or are so on a closer look."""
         place, slot, flags = columns
         kept = np.ones(len(place), np.bool_)
@@ -263,11 +260,8 @@ class Holdings:
         return columns[:, kept]
 
 
-def _distinct(columns: Columns) -> Columns:
+def _distinct(columns: Places) -> Places:
     """Each place and slot once, and sure if one of its finds was."""
     place, slot, flags = columns
-    order = np.lexsort((flags & UNSURE, slot, place))
-    columns = columns[:, order]
-    new = np.ones(columns.shape[1], np.bool_)
-    new[1:] = (columns[:2, 1:] != columns[:2, :-1]).any(axis=0)
-    return columns[:, new]
+    columns = columns[:, np.lexsort((flags & UNSURE, slot, place))]
+    return columns[:, changes(columns[0], columns[1])]

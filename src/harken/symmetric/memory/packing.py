@@ -1,8 +1,15 @@
-"""Which clauses go into which trees, and in which order.
+"""Which clauses go into which trees, in which order, and how the trees lie in a segment.
 
 Clauses of the same axes that are many share a tree of all those axes: then whatever an asked constraint says about
 several attributes narrows the search at once. The scattered, of which only few have the same axes, stand in a tree
-for each dimension, and what is found there is compared as a whole.
+for each dimension, and what is found there is compared as a whole. Of 1,000 clauses on (price, size), 1,000 on
+(price) and one on (price, colour), the trees are
+
+    in place     (price, size)   (price)
+    scattered    price: 1 item   colour: 1 item
+
+An item of a tree in place is the bounding box of a whole clause; one of a tree of scattered clauses is that of a
+clause on one dimension. In both cases it is some rows, one after the other, of `Clauses.boxes`.
 """
 
 from __future__ import annotations
@@ -12,20 +19,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from harken.symmetric.memory.clauses import Clauses
-from harken.symmetric.memory.kernels.building import bounding_boxes, is_alike, least_crowded, signatures
-from harken.symmetric.memory.kernels.layout import (
-    AXIS,
-    BOXES_AT,
-    IN_PLACE,
-    ITEMS_AT,
-    SCATTERED_WITH,
-    TREE_AXES_AT,
-    TREES_UNDER_AT,
-    TREES_WITH_AT,
-)
-from harken.symmetric.memory.orders import Mask, Places
-from harken.symmetric.memory.trees import Items, Words, absolute, laid
+from harken.model import capacity
+from harken.symmetric.memory.clauses import Clauses, taken
+from harken.symmetric.memory.kernels import layout
+from harken.symmetric.memory.kernels.building import least_crowded, pack
+from harken.symmetric.memory.kernels.layout import FAN, HEADER, IN_PLACE, ClauseRows, Mask, Places, Words
+from harken.symmetric.memory.runs import edges, ranges, starts
 
 MOST_TREES = 4096
 """Trees of clauses in place. Each is looked at by itself: with too many of them little would be won."""
@@ -36,114 +35,86 @@ LEAF_IN_PLACE = 16
 
 @dataclass(slots=True)
 class Packing:
-    """How clauses are to be laid, and the trees over them. Addresses count from the beginning of `body`."""
+    """How clauses are to be laid, and the trees over them."""
 
     order: Places
     """Which clause comes where."""
     open_tree: int
     """That of clauses that ask nothing, or -1."""
     trees: Words
-    body: Words
-    """What trees and lists consist of."""
     access: Words
     """By axis: SCATTERED_WITH to TREES_UNDER of kernels/layout.py."""
+    words: Words
+    """The segment up to the end of what trees and lists consist of; the header is to be filled in."""
 
-    def move(self, begin: int) -> None:
-        """Let all addresses count from where the body will begin."""
-        self.trees[:, [TREE_AXES_AT, BOXES_AT]] += begin
-        self.trees[:, ITEMS_AT] += np.where(self.trees[:, ITEMS_AT] == IN_PLACE, 0, begin).astype(np.int32)
-        self.access[:, [TREES_WITH_AT - SCATTERED_WITH, TREES_UNDER_AT - SCATTERED_WITH]] += begin
+
+@dataclass(slots=True)
+class _Items:
+    """What some trees are over, tree by tree. All items of a tree have the same axes."""
+
+    counts: Places
+    """By tree: how many items it has."""
+    width: Places
+    """By tree: how many axes it has."""
+    clause: Places
+    row: Places
+    """By item: its first row among the boxes. It has as many as its tree has axes."""
+
+    @property
+    def first_rows(self) -> Places:
+        """By tree: the first row of its first item."""
+        return self.row[starts(self.counts)]
 
 
 def packed(clauses: Clauses, leads: Mask, smallest_tree: int) -> Packing:
     """The trees for clauses. O(n log n)."""
-    together = _Together(clauses, leads, smallest_tree)
-    scattered = _Scattered.of(clauses, leads, together.rest)
-    under = scattered.only(scattered.is_least_crowded)
-    items = [together.items, scattered.items(), under.items()]
-    trees, body, order = laid(clauses.codes, items)
-    at = int(together.items.counts.sum())
-    whole = np.concatenate([together.members[absolute(together.items.counts, order[:at])], together.rest])
-    access = np.full((len(clauses.axes), AXIS - SCATTERED_WITH), -1, np.int32)
-    begin = len(together.items.counts)
-    for column, each in enumerate((scattered, under)):
-        local = absolute(each.counts, order[at : at + len(each.clause)])
-        # Items are clauses by the place they will have.
-        first = int(trees[begin, ITEMS_AT]) if len(each.axes) else 0
-        body[first : first + len(local)] = each.clause[local] + len(together.members)
-        access[each.axes, column] = np.arange(begin, begin + len(each.axes))
-        at, begin = at + len(each.clause), begin + len(each.axes)
-    lists, access[:, TREES_WITH_AT - SCATTERED_WITH :] = together.listed(len(body))
-    return Packing(whole, together.open_tree, trees, np.concatenate([body, lists]), access)
+    boxes = clauses.boxes()
+    together, rest = _together(boxes, smallest_tree)
+    scattered, under = _scattered(clauses, boxes, leads, rest)
+    trees, words, clause = _laid(boxes, clauses.codes, [together, scattered, under])
+    in_place = len(together.clause)
+    order = np.concatenate([clause[:in_place], rest])
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order))
+    # The items of all trees that are not in place lie one after the other, as clauses by the place they will have.
+    items_at = HEADER + int(trees[:, layout.TREE_AXES].sum())
+    words[items_at : items_at + len(clause) - in_place] = place[clause[in_place:]]
+    lists, access = _listed(together, boxes, leads, len(words))
+    number = len(together.counts)
+    for column, each in ((layout.SCATTERED_WITH, scattered), (layout.SCATTERED_UNDER, under)):
+        access[boxes.axis[each.first_rows], column] = np.arange(number, number + len(each.counts))
+        number += len(each.counts)
+    nothing = np.flatnonzero(together.width == 0)
+    open_tree = int(nothing[0]) if len(nothing) else -1
+    return Packing(order, open_tree, trees, access[:, layout.SCATTERED_WITH :], np.concatenate([words, lists]))
 
 
-class _Together:
-    """The trees of clauses that have the same axes."""
-
-    def __init__(self, clauses: Clauses, leads: Mask, smallest_tree: int) -> None:
-        self._leads = leads
-        groups = _groups(clauses)
-        sizes = np.bincount(groups)
-        chosen = _chosen(clauses, groups, sizes, smallest_tree)
-        tree = np.full(len(sizes) + 1, len(chosen))
-        tree[chosen] = np.arange(len(chosen))
-        by_tree = np.argsort(tree[groups].astype(np.uint16), kind="stable")
-        counts = sizes[chosen]
-        self.members = by_tree[: counts.sum()]
-        """Clauses, tree by tree."""
-        self.rest = by_tree[counts.sum() :]
-        """Those that no tree has."""
-        models = self.members[np.cumsum(counts) - counts]
-        rows, of_tree = _rows(clauses, models)
-        new = np.ones(len(rows), np.bool_)
-        new[1:] = (of_tree[1:] != of_tree[:-1]) | (clauses.axis[rows[1:]] != clauses.axis[rows[:-1]])
-        axes = np.bincount(of_tree[new], minlength=len(chosen))
-        boxes = np.empty((2 * axes * counts).sum(), np.int32)
-        bounding_boxes(clauses.first, clauses.axis, clauses.low, clauses.high, self.members, boxes)
-        self.items = Items(counts, LEAF_IN_PLACE, True, axes, clauses.axis[rows[new]], boxes)
-        nothing = np.flatnonzero(axes == 0)
-        self.open_tree = int(nothing[0]) if len(nothing) else -1
-
-    def listed(self, begin: int) -> tuple[Words, Words]:
-        """Lists of trees, to be laid at an address; by axis, where two of them are, and their lengths.
-
-        The first has all trees that have the axis, the second those that are listed under it only.
-        """
-        tree = np.repeat(np.arange(len(self.items.axes)), self.items.axes)
-        leading = self._leads[self.items.axis]
-        tree, axis = tree[leading], self.items.axis[leading]
-        access = np.zeros((len(self._leads), 4), np.int32)
-        lists = []
-        crowd = np.bincount(axis, minlength=len(self._leads))
-        by_crowd = np.lexsort((crowd[axis], tree))
-        first_of_tree = by_crowd[np.unique(tree[by_crowd], return_index=True)[1]]
-        for column, kept in ((0, np.arange(len(tree))), (2, first_of_tree)):
-            kept = kept[np.argsort(axis[kept], kind="stable")]
-            counts = np.bincount(axis[kept], minlength=len(self._leads))
-            access[:, column], access[:, column + 1] = begin + np.cumsum(counts) - counts, counts
-            lists.append(tree[kept].astype(np.int32))
-            begin += len(kept)
-        return np.concatenate(lists), access
+# ---------------------------------------------------------------- items
 
 
-def _groups(clauses: Clauses) -> Places:
+def _together(boxes: ClauseRows, smallest_tree: int) -> tuple[_Items, Places]:
+    """The trees of clauses that have the same axes, and the clauses that no such tree has."""
+    groups = _groups(boxes)
+    sizes = np.bincount(groups)
+    chosen = _chosen(boxes, groups, sizes, smallest_tree)
+    tree = np.full(len(sizes), len(chosen))
+    tree[chosen] = np.arange(len(chosen))
+    by_tree = np.argsort(tree[groups].astype(np.uint16), kind="stable")
+    counts = sizes[chosen]
+    members, rest = np.split(by_tree, [counts.sum()])
+    width = np.diff(boxes.first)[members[starts(counts)]]
+    return _Items(counts, width, members, boxes.first[members]), rest
+
+
+def _groups(boxes: ClauseRows) -> Places:
     """A number for each clause, the same for those of the same axes."""
-    if not len(clauses):
-        return np.zeros(0, np.int64)
-    hashed = np.empty(len(clauses), np.uint64)
-    seed = np.uint64(0)
-    while True:
-        signatures(clauses.first, clauses.axis, seed, hashed)
-        encoded = pa.array(hashed).dictionary_encode()
-        groups = np.array(encoded.indices.to_numpy(), np.int32)
-        models = np.empty(len(encoded.dictionary), np.int64)
-        models[groups[::-1]] = np.arange(len(groups))[::-1]
-        if is_alike(clauses.first, clauses.axis, groups, models):
-            return groups.astype(np.int64)
-        seed += np.uint64(1)
+    bytes_at = boxes.first * boxes.axis.itemsize
+    buffers = [None, pa.py_buffer(bytes_at), pa.py_buffer(np.ascontiguousarray(boxes.axis))]
+    axes = pa.Array.from_buffers(pa.large_binary(), len(bytes_at) - 1, buffers)
+    return np.asarray(axes.dictionary_encode().indices.to_numpy(), np.int64)
 
 
-def _chosen(clauses: Clauses, groups: Places, sizes: Places, smallest_tree: int) -> Places:
+def _chosen(boxes: ClauseRows, groups: Places, sizes: Places, smallest_tree: int) -> Places:
     """The groups that have trees of their own.
 
     Clauses that ask nothing always have one: there is no axis to find them under.
@@ -151,75 +122,108 @@ def _chosen(clauses: Clauses, groups: Places, sizes: Places, smallest_tree: int)
     large = np.flatnonzero(sizes >= smallest_tree)
     if len(large) > MOST_TREES:
         large = large[np.argsort(-sizes[large], kind="stable")[:MOST_TREES]]
-    asking_nothing = np.flatnonzero(np.diff(clauses.first) == 0)[:1]
+    asking_nothing = np.flatnonzero(np.diff(boxes.first) == 0)[:1]
     return np.union1d(large, groups[asking_nothing])
 
 
-def _rows(clauses: Clauses, members: Places) -> tuple[Places, Places]:
-    """The rows of some clauses, one clause after the other, and which of them each is of."""
-    lengths = clauses.first[members + 1] - clauses.first[members]
-    begin = np.cumsum(lengths) - lengths
-    rows = np.arange(lengths.sum()) + np.repeat(clauses.first[members] - begin, lengths)
-    return rows, np.repeat(np.arange(len(members)), lengths)
+def _scattered(clauses: Clauses, boxes: ClauseRows, leads: Mask, rest: Places) -> tuple[_Items, _Items]:
+    """The trees of all dimensions of scattered clauses, and of only that where the fewest others overlap each."""
+    best = np.empty(len(rest), np.int32)
+    least_crowded(taken(clauses.rows, rest), leads, clauses.codes, best)
+    lengths = boxes.first[rest + 1] - boxes.first[rest]
+    row = ranges(boxes.first[rest], lengths)
+    clause, axis, best = np.repeat(rest, lengths), boxes.axis[row], np.repeat(best, lengths)
+    leading, is_best = leads[axis], best == axis
+    return (
+        _by_dimension(boxes, leads, clause[leading], row[leading]),
+        _by_dimension(boxes, leads, clause[is_best], row[is_best]),
+    )
 
 
-@dataclass(slots=True)
-class _Scattered:
-    """Scattered clauses by dimension: their boxes on each axis that leads and, for shapes, on the next."""
+def _by_dimension(boxes: ClauseRows, leads: Mask, clause: Places, row: Places) -> _Items:
+    """One tree for each dimension that clauses have."""
+    order = np.argsort(boxes.axis[row], kind="stable")
+    axes, counts = np.unique(boxes.axis[row], return_counts=True)
+    # After an axis that leads comes the other one of its dimension, or one that leads again.
+    width = np.where(np.append(leads, True)[axes + 1], 1, 2)
+    return _Items(counts, width, clause[order], row[order])
 
-    clause: Places
-    """Counted among the scattered; ordered by axis."""
-    axis: Words
-    """Which leads."""
-    box: Words
-    """Low and high, twice; what stands there for an axis that is not there means nothing."""
-    width: Places
-    """How many axes the dimension has."""
-    is_least_crowded: Mask
-    """Whether fewer others overlap the clause here than in its other dimensions."""
 
-    @classmethod
-    def of(cls, clauses: Clauses, leads: Mask, rest: Places) -> _Scattered:
-        rows, clause = _rows(clauses, rest)
-        axis, low, high = clauses.axis[rows], clauses.low[rows], clauses.high[rows]
-        first = np.concatenate([[0], np.cumsum(np.bincount(clause, minlength=len(rest)))])
-        new = np.ones(len(axis), np.bool_)
-        new[1:] = (clause[1:] != clause[:-1]) | (axis[1:] != axis[:-1])
-        starts = np.flatnonzero(new)
-        if not len(starts):
-            return cls(clause, axis, np.zeros((0, 4), np.int32), clause, new)
-        best = np.empty(len(rest), np.int32)
-        least_crowded(first, axis, low, high, leads, clauses.codes, best)
-        lows, highs = np.minimum.reduceat(low, starts), np.maximum.reduceat(high, starts)
-        leading = leads[axis[starts]]
-        place = np.flatnonzero(leading)
-        # What comes after an axis that leads is the other one of its dimension, or leads again.
-        after = np.minimum(place + 1, len(starts) - 1)
-        box = np.stack([lows[place], highs[place], lows[after], highs[after]], axis=1)
-        order = np.argsort(axis[starts[place]], kind="stable")
-        clause, axis = clause[starts[place]][order], axis[starts[place]][order]
-        return cls(clause, axis, box[order], np.where(leading[after], 1, 2)[order], best[clause] == axis)
+# ---------------------------------------------------------------- trees
 
-    def only(self, kept: Mask) -> _Scattered:
-        """Some of them."""
-        return _Scattered(
-            self.clause[kept], self.axis[kept], self.box[kept], self.width[kept], self.is_least_crowded[kept]
-        )
 
-    @property
-    def axes(self) -> Places:
-        """The axes that lead, ascending; each has a tree."""
-        return np.asarray(np.unique(self.axis), np.int64)
+def _laid(boxes: ClauseRows, codes: Places, several: list[_Items]) -> tuple[Words, Words, Places]:
+    """The rows of trees, the first of which are in place; words with what they consist of; the items' clauses.
 
-    @property
-    def counts(self) -> Places:
-        """By tree, its items."""
-        return np.asarray(np.unique(self.axis, return_counts=True)[1], np.int64)
+    Trees consist of axes, items if those are not in place (to be filled in), and bounding boxes.
+    """
+    counts = np.concatenate([each.counts for each in several])
+    width = np.concatenate([each.width for each in several])
+    row = np.concatenate([each.row for each in several])
+    in_place = np.arange(len(counts)) < len(several[0].counts)
+    leaf = np.where(in_place, LEAF_IN_PLACE, 1)
+    axis = boxes.axis[ranges(row[starts(counts)], width)]
+    own = np.where(in_place, 0, counts)
+    at = HEADER + edges(np.concatenate([[len(axis)], own, 2 * width * _nodes(counts, leaf)]))
+    capacity.check("words of one segment", int(at[-1]), capacity.SEGMENT_WORDS)
+    items_at, boxes_at = at[1 : len(counts) + 1], at[len(counts) + 1 : -1]
+    trees = np.zeros((len(counts), layout.TREE), np.int32)
+    trees[:, layout.ITEMS_AT] = np.where(in_place, IN_PLACE, items_at)
+    trees[:, layout.FIRST_ITEM] = np.where(in_place, starts(counts), 0)
+    trees[:, layout.ITEMS], trees[:, layout.LEAF], trees[:, layout.TREE_AXES] = counts, leaf, width
+    trees[:, layout.TREE_AXES_AT], trees[:, layout.BOXES_AT] = HEADER + starts(width), boxes_at
+    words = np.empty(at[-1], np.int32)
+    words[HEADER : HEADER + len(axis)] = axis
+    rows = ranges(row, np.repeat(width, counts))
+    item_boxes = np.column_stack([boxes.low[rows], boxes.high[rows]]).ravel()
+    item_boxes_at = starts(2 * width * counts)
+    order = _along_one_axis(counts, width, item_boxes_at, item_boxes)
+    pack(trees, item_boxes_at, item_boxes, codes, order, words)
+    clause = np.concatenate([each.clause for each in several])
+    return trees, words, clause[order + np.repeat(starts(counts), counts)]
 
-    def items(self) -> Items:
-        """The items of one tree for each axis that leads."""
-        axes, first = np.unique(self.axis, return_index=True)
-        width = self.width[first]
-        axis = np.repeat(axes, width) + np.arange(width.sum()) - np.repeat(np.cumsum(width) - width, width)
-        used = np.arange(4) < 2 * self.width[:, None]
-        return Items(self.counts, 1, False, width, axis.astype(np.int32), self.box[used])
+
+def _along_one_axis(counts: Places, width: Places, boxes_at: Places, boxes: Words) -> Places:
+    """For each place which of its tree's items comes there, where trees have one axis; others are as they are."""
+    tree = np.repeat(np.arange(len(counts)), counts)
+    order = np.arange(len(tree)) - starts(counts)[tree]
+    flat = width[tree] == 1
+    at = boxes_at[tree[flat]] + 2 * order[flat]
+    by_box = np.argsort((boxes[at].astype(np.int64) << 32) | boxes[at + 1])
+    if len(counts) > 1:
+        by_box = by_box[np.argsort(tree[flat][by_box], kind="stable")]
+    order[flat] = order[flat][by_box]
+    return order
+
+
+def _nodes(counts: Places, leaf: Places) -> Places:
+    """How many nodes trees have, on all levels together."""
+    level = -(-counts // leaf)
+    total = level.copy()
+    while (level > FAN).any():
+        level = np.where(level > FAN, -(-level // FAN), 0)
+        total += level
+    return total
+
+
+def _listed(together: _Items, boxes: ClauseRows, leads: Mask, begin: int) -> tuple[Words, Words]:
+    """Lists of trees in place, to be laid at an address; and by axis, where two of them are, and their lengths.
+
+    The first has all trees that have the axis, the second those that are listed under it only: each tree under
+    that of its axes which the fewest trees have.
+    """
+    tree = np.repeat(np.arange(len(together.width)), together.width)
+    axis = boxes.axis[ranges(together.first_rows, together.width)]
+    tree, axis = tree[leads[axis]], axis[leads[axis]]
+    access = np.full((len(leads), layout.AXIS), -1, np.int32)
+    lists = []
+    crowd = np.bincount(axis, minlength=len(leads))
+    by_crowd = np.lexsort((crowd[axis], tree))
+    first_of_tree = by_crowd[np.unique(tree[by_crowd], return_index=True)[1]]
+    for column, kept in ((layout.TREES_WITH_AT, np.arange(len(tree))), (layout.TREES_UNDER_AT, first_of_tree)):
+        kept = kept[np.argsort(axis[kept], kind="stable")]
+        counts = np.bincount(axis[kept], minlength=len(leads))
+        access[:, column], access[:, column + 1] = begin + starts(counts), counts
+        lists.append(tree[kept].astype(np.int32))
+        begin += len(kept)
+    return np.concatenate(lists), access

@@ -2,6 +2,9 @@
 
 Inside, a constraint is a **slot**, a small integer. Constraints that came singly are kept as they came; of those
 that came in a table, the table is kept, and a row becomes a `Held` again only when somebody asks.
+
+An engine's `matching.identities` map ids to slots too, but not as is needed here: publications may have integers
+and strings as ids at once, a slot stays in use until its clauses are gone, and the journal takes back each step.
 """
 
 from __future__ import annotations
@@ -146,7 +149,7 @@ class Records:
 
     def release(self, slots: Iterable[int]) -> None:
         """Let slots be used again, of which nothing is left."""
-        self._journal.note(_shorten, self._free, len(self._free))
+        self._journal.note(self._free.__delitem__, slice(len(self._free), None))
         self._free.extend(slots)
 
     def held_at(self, slot: int) -> Held:
@@ -174,15 +177,16 @@ class Records:
         if self._first_id is None and ids:
             self._journal.note(setattr, self, "_first_id", None)
             self._first_id = ids[0]
-        reused = min(len(ids), len(self._free))
-        staying = len(self._free) - reused
-        slots = self._free[staying:]
-        self._journal.note(self._dismiss, ids, len(self.ids), staying, list(slots))
-        del self._free[staying:]
-        for slot, id in zip(slots, ids, strict=False):
+        reused = self._free[max(0, len(self._free) - len(ids)) :]
+        used_again = slice(len(self._free) - len(reused), None)
+        slots = [*reused, *range(len(self.ids), len(self.ids) + len(ids) - len(reused))]
+        self._journal.note(self._free.__setitem__, used_again, reused)
+        self._journal.note(self.ids.__delitem__, slice(len(self.ids), None))
+        self._journal.note(self._dismiss, ids)
+        del self._free[used_again]
+        self.ids += ids[len(reused) :]
+        for slot, id in zip(reused, ids, strict=False):
             self.ids[slot] = id
-        slots += range(len(self.ids), len(self.ids) + len(ids) - reused)
-        self.ids += ids[reused:]
         for array in (self.begins, self.ends, self._batch, self._row):
             array.grow_to(len(self.ids))
         self.slot_of.update(zip(ids, slots, strict=True))
@@ -227,16 +231,10 @@ class Records:
             self.slot_of[id] = slot
             self.ids[slot] = id
 
-    def _dismiss(self, ids: list[SubscriptionId], count: int, staying: int, reused: list[int]) -> None:
+    def _dismiss(self, ids: list[SubscriptionId]) -> None:
         """Undo that ids were admitted."""
         for id in ids:
             self.slot_of.pop(id, None)
-        del self.ids[count:]
-        self._free[staying:] = reused
-
-
-def _shorten(array: list[int], length: int) -> None:
-    del array[length:]
 
 
 def _moment(count: int) -> datetime:

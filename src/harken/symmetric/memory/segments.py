@@ -2,40 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from harken.model import capacity
-from harken.symmetric.memory.clauses import Clauses
+from harken.symmetric.memory.clauses import Clauses, taken
 from harken.symmetric.memory.constants import Constants
-from harken.symmetric.memory.dimensions import Dimensions
-from harken.symmetric.memory.kernels.building import lay_rows
-from harken.symmetric.memory.kernels.layout import (
-    AXES,
-    AXES_AT,
-    AXIS,
-    CLAUSES,
-    FIRST_AT,
-    FLAG_BITS,
-    HEADER,
-    OPEN_TREE,
-    OWNERS_AT,
-    RESTS_AT,
-    ROW,
-    ROW_AXIS,
-    ROW_HIGH,
-    ROW_LOW,
-    ROWS_AT,
-    TREE,
-    TREES_AT,
-)
+from harken.symmetric.memory.forms import Dimensions
+from harken.symmetric.memory.kernels import layout
+from harken.symmetric.memory.kernels.layout import FLAG_BITS, ROW, Bytes, ClauseRows, Floats, Mask, Places, Words
 from harken.symmetric.memory.kernels.matching import find
-from harken.symmetric.memory.orders import Mask
 from harken.symmetric.memory.packing import Packing, packed
 from harken.symmetric.memory.queries import Query
+from harken.symmetric.memory.runs import edges
 
 FIRST_ROOM = 512
 """Finds that there is room for at first."""
@@ -46,14 +27,11 @@ of up to two axes and some above; and beside those for each axis, whose trees ha
 
 _FLAGS = (1 << FLAG_BITS) - 1
 
-Columns: TypeAlias = npt.NDArray[np.int64]
-"""What was found: a row of places, one of slots, one of flags."""
-
 
 def fits_a_segment(clauses: int, rows: int, axes: int) -> bool:
     """Whether one segment surely can have so many clauses, rows and axes, whatever trees they come to stand in."""
-    of_axes, of_clauses = (AXIS + WORDS_PER_AXIS) * axes, (4 + TREE) * clauses
-    return HEADER + of_axes + of_clauses + (ROW + WORDS_PER_ROW) * rows <= capacity.SEGMENT_WORDS
+    of_axes, of_clauses = (layout.AXIS + WORDS_PER_AXIS) * axes, (4 + layout.TREE) * clauses
+    return layout.HEADER + of_axes + of_clauses + (ROW + WORDS_PER_ROW) * rows <= capacity.SEGMENT_WORDS
 
 
 class ClauseSegment:
@@ -75,19 +53,14 @@ class ClauseSegment:
 
     def __len__(self) -> int:
         """How many clauses it has, dead ones included."""
-        return int(self._arrays[0][CLAUSES])
+        return int(self._arrays[0][layout.CLAUSES])
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes taken."""
-        return sum(array.nbytes for array in self._arrays)
-
-    def find(self, asked: Query, alive: npt.NDArray[np.uint8], room: int = FIRST_ROOM) -> tuple[Columns, int]:
-        """What the asked constraints meet here, and all flags that any has.
+    def find(self, asked: Query, alive: Bytes, room: int = FIRST_ROOM) -> tuple[Places, int]:
+        """What the asked constraints meet here: rows of places, slots and flags; and all flags that any has.
 
         Where there is not room for all, all are looked for a second time.
         """
-        scratch = np.empty(len(self._axes) + len(asked.stream), np.int32)
+        scratch = np.empty(len(self._axes) + 2 * len(asked.stream), np.int32)
         while True:
             columns = np.empty((3, room), np.int64)
             found = find(*self._arrays, alive, asked.stream, asked.text, scratch, columns)
@@ -110,23 +83,20 @@ class ClauseSegment:
     def rows(self) -> int:
         """How many rows its clauses have."""
         words = self._arrays[0]
-        return int(words[words[FIRST_AT] + words[CLAUSES]])
+        return int(words[words[layout.FIRST_AT] + words[layout.CLAUSES]])
 
     def clauses(self) -> Clauses:
         """What it was made of, in another order."""
-        words = self._arrays[0]
-        count = int(words[CLAUSES])
-        first = words[words[FIRST_AT] : words[FIRST_AT] + count + 1].astype(np.int64)
-        rows = words[words[ROWS_AT] : words[ROWS_AT] + ROW * first[-1]].reshape(-1, ROW)
-        axis, low, high = (np.ascontiguousarray(rows[:, column]) for column in (ROW_AXIS, ROW_LOW, ROW_HIGH))
-        owners = words[words[OWNERS_AT] : words[OWNERS_AT] + count]
+        words, count = self._arrays[0], len(self)
+        first_at, rows_at, owners_at = words[[layout.FIRST_AT, layout.ROWS_AT, layout.OWNERS_AT]].tolist()
+        first = words[first_at : first_at + count + 1].astype(np.int64)
+        columns = np.ascontiguousarray(words[rows_at : rows_at + ROW * first[-1]].reshape(-1, ROW).T)
+        owners = words[owners_at : owners_at + count]
         several = (owners & 1).astype(np.bool_)
-        return Clauses(self._axes, self._constants, first, axis, low, high, owners >> 1, several)
+        return Clauses(self._axes, self._constants, ClauseRows(first, *columns), owners >> 1, several)
 
 
-def _apart(
-    constants: Constants,
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.uint8], Constants]:
+def _apart(constants: Constants) -> tuple[Floats, Places, Bytes, Constants]:
     """Keys with the rests behind them, where texts begin, and their bytes, as kernels take them: writable.
 
     And the same constants as parts of those arrays, so that they are kept once.
@@ -141,33 +111,28 @@ def _apart(
         text = np.array(np.frombuffer(data or b"", np.uint8)[text_at[0] : text_at[-1]])
         text_at -= text_at[0]
     buffers = [None, pa.py_buffer(text_at), pa.py_buffer(text)]
-    same = Constants(
-        constants.counts,
-        constants.is_text,
-        keys[:count],
-        None if constants.rests is None else keys[count:],
-        pa.Array.from_buffers(pa.large_string(), texts, buffers),
-    )
-    return keys, text_at, text, same
+    rests = None if constants.rests is None else keys[count:]
+    kept = pa.Array.from_buffers(pa.large_string(), texts, buffers)
+    return keys, text_at, text, replace(constants, keys=keys[:count], rests=rests, texts=kept)
 
 
-def _laid(clauses: Clauses, leads: Mask, plan: Packing, rests_at: int) -> npt.NDArray[np.int32]:
+def _laid(clauses: Clauses, leads: Mask, plan: Packing, rests_at: int) -> Words:
     """All words of a segment."""
-    count = len(clauses)
-    sizes = [AXIS * len(leads), TREE * len(plan.trees), count + 1, ROW * len(clauses.axis), count]
-    axes_at, trees_at, first_at, rows_at, owners_at, body_at = (HEADER + np.cumsum([0, *sizes])).tolist()
-    capacity.check("words of one segment", body_at + len(plan.body), capacity.SEGMENT_WORDS)
-    words = np.empty(body_at + len(plan.body), np.int32)
-    words[:HEADER] = 0
-    words[[AXES, AXES_AT, CLAUSES, FIRST_AT, ROWS_AT]] = len(leads), axes_at, count, first_at, rows_at
-    words[[OWNERS_AT, TREES_AT, OPEN_TREE, RESTS_AT]] = owners_at, trees_at, plan.open_tree, rests_at
-    plan.move(body_at)
-    constants = clauses.constants
-    own = (clauses.axes, constants.is_text, leads, constants.places, constants.counts)
-    words[axes_at:trees_at] = np.column_stack([*own, plan.access]).ravel()
-    words[trees_at:first_at] = plan.trees.ravel()
-    rows = clauses.first, clauses.axis, clauses.low, clauses.high
-    lay_rows(*rows, plan.order, words[first_at:rows_at], words[rows_at:owners_at])
-    words[owners_at:body_at] = clauses.slot[plan.order] * 2 + clauses.several[plan.order]
-    words[body_at:] = plan.body
+    constants, rows = clauses.constants, taken(clauses.rows, plan.order)
+    axes = (clauses.axes, constants.is_text, leads, constants.places, constants.counts, plan.access)
+    parts = [
+        plan.words,
+        np.column_stack(axes),
+        plan.trees,
+        rows.first,
+        np.column_stack([rows.axis, rows.low, rows.high]),
+        clauses.slot[plan.order] * 2 + clauses.several[plan.order],
+    ]
+    at = edges(np.array([part.size for part in parts]))
+    capacity.check("words of one segment", int(at[-1]), capacity.SEGMENT_WORDS)
+    words = np.concatenate([part.ravel().astype(np.int32, copy=False) for part in parts])
+    words[: layout.HEADER] = 0
+    words[[layout.AXES, layout.CLAUSES]] = len(leads), len(clauses)
+    words[[layout.AXES_AT, layout.TREES_AT, layout.FIRST_AT, layout.ROWS_AT, layout.OWNERS_AT]] = at[1:-1]
+    words[[layout.OPEN_TREE, layout.RESTS_AT]] = plan.open_tree, rests_at
     return words

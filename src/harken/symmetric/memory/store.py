@@ -16,18 +16,9 @@ from harken.normal.compiled import conform
 from harken.symmetric.arguments import natural
 from harken.symmetric.contract import OTHER, Held, Notice, Pair, Side, arriving
 from harken.symmetric.guarding import Guard, Journal, Result
-from harken.symmetric.memory.holdings import Holdings, Matches
+from harken.symmetric.memory.holdings import Holdings
 from harken.symmetric.outbox import Outbox
 from harken.symmetric.semantics import Boxes, Covers, matches
-
-_DIRECTIONS: dict[tuple[Side, Covers], tuple[bool, Matches]] = {
-    ("subscriptions", "publication"): (True, lambda asked, held: matches(asked, held, "publication")),
-    ("subscriptions", "subscription"): (False, lambda asked, held: matches(asked, held, "subscription")),
-    ("publications", "publication"): (False, lambda asked, held: matches(held, asked, "publication")),
-    ("publications", "subscription"): (True, lambda asked, held: matches(held, asked, "subscription")),
-}
-"""For each side that is asked and each direction: whether what is asked decides which attributes count, and what
-tells whether an asked and a held constraint match."""
 
 
 class MemoryStore:
@@ -213,7 +204,12 @@ class MemoryStore:
             raise ClosedError("use the store in memory")
 
     def _match(self, side: Side, asked: Sequence[Boxes], covers: Covers, moment: datetime | None) -> list[Pair]:
-        decides, judge = _DIRECTIONS[side, covers]
+        # What is asked of subscriptions are publications, and the other way round.
+        decides = OTHER[side] == f"{covers}s"
+
+        def judge(asked: Boxes, held: Boxes) -> bool:
+            return matches(asked, held, covers) if side == "subscriptions" else matches(held, asked, covers)
+
         return self._side(side).match(asked, decides, judge, moment)
 
     def _notify(self, side: Side, several: Sequence[Held], pairs: list[Pair], moment: datetime) -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 import numpy.typing as npt
 
 from harken.jit import kernel, tight
+from harken.symmetric.memory.kernels.layout import Floats, Places, Words
+
+Ranks: TypeAlias = npt.NDArray[np.uint16]
 
 _BUCKETS = 1 << 16
 """Ranks that are told apart."""
@@ -21,13 +26,7 @@ _ASKED_WIDTH = _BUCKETS / 1024
 
 
 @kernel
-def arrange(
-    boxes: npt.NDArray[np.int32],
-    of_tree: npt.NDArray[np.int32],
-    codes: npt.NDArray[np.int64],
-    leaf: int,
-    order: npt.NDArray[np.int64],
-) -> None:
+def arrange(boxes: Words, of_tree: Words, codes: Places, leaf: int, order: Places) -> None:
     """An order in which boxes that are near on all axes come near: a k-d tree over their middles (Bentley 1975).
 
     The items are halved again and again, each time on the axis where that makes bounding boxes smallest, until as
@@ -55,12 +54,7 @@ def arrange(
 
 
 @tight
-def _longest(
-    ranks: npt.NDArray[np.uint16],
-    widths: npt.NDArray[np.float64],
-    items: npt.NDArray[np.int64],
-    sums: npt.NDArray[np.float64],
-) -> int:
+def _longest(ranks: Ranks, widths: Floats, items: Places, sums: Floats) -> int:
     """The axis on which halving some items shrinks their bounding boxes the most; -1 if it does on none."""
     sums[:] = 0.0
     step = max(1, len(items) // _SAMPLE)
@@ -82,9 +76,7 @@ def _longest(
 
 
 @tight
-def _split(
-    ranks: npt.NDArray[np.uint16], axis: int, order: npt.NDArray[np.int64], begin: int, end: int, leaf: int
-) -> int:
+def _split(ranks: Ranks, axis: int, order: Places, begin: int, end: int, leaf: int) -> int:
     """Reorder items in two halves, the first of which has the lower ranks; where the second begins."""
     unit = leaf
     while 2 * unit < end - begin:
@@ -99,9 +91,7 @@ def _split(
 
 
 @tight
-def _select(
-    ranks: npt.NDArray[np.uint16], axis: int, order: npt.NDArray[np.int64], begin: int, end: int, middle: int
-) -> tuple[int, int]:
+def _select(ranks: Ranks, axis: int, order: Places, begin: int, end: int, middle: int) -> tuple[int, int]:
     """Reorder items so that none before the middle has a higher rank than one from there on (Hoare 1961).
 
     Returns from where to where all have the rank of that in the middle.
@@ -136,7 +126,7 @@ def _median_of_three(one: int, two: int, three: int) -> int:
 
 
 @kernel
-def _rank(boxes: npt.NDArray[np.int32], codes: int, axis: int, ranks: npt.NDArray[np.uint16]) -> float:
+def _rank(boxes: Words, codes: int, axis: int, ranks: Ranks) -> float:
     """The ranks of intervals' middles among all bounds of an axis; the mean width of intervals, in ranks too."""
     low, high = 2 * axis, 2 * axis + 1
     buckets = min(codes, _BUCKETS)

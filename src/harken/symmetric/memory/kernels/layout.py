@@ -25,44 +25,44 @@ dimensions only, the least crowded, and all asked attributes are looked at.
 
 **Asked constraints** come as one stream of 64-bit floats, which hold all that is needed exactly: whether they
 decide, their number, and then each: place, attributes, asks, and that many asks: axis, attribute (counted from 0),
-mode, intervals, and that many intervals of two bounds. A bound is a key, a rest and a nudge, as in `positions`; of
+mode, intervals, and that many intervals of two bounds. A bound is a key, a rest and a nudge, as in `forms`; of
 a text the key and the rest say where its bytes begin and end; one without a limit has an infinite key.
 """
 
 from __future__ import annotations
 
-(
-    AXES,
-    AXES_AT,
-    CLAUSES,
-    FIRST_AT,
-    ROWS_AT,
-    OWNERS_AT,
-    TREES_AT,
-    OPEN_TREE,
-    RESTS_AT,
-) = range(9)
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Words: TypeAlias = npt.NDArray[np.int32]
+Places: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = npt.NDArray[np.float64]
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+
+class ClauseRows(NamedTuple):
+    """Clauses as columns: clause c has the rows first[c] to first[c + 1], ascending by axis."""
+
+    first: Places
+    axis: Words
+    low: Words
+    high: Words
+
+
+AXES, AXES_AT, CLAUSES, FIRST_AT, ROWS_AT, OWNERS_AT, TREES_AT, OPEN_TREE, RESTS_AT = range(9)
 """Header words: axes and where, clauses, where their rows begin, the rows, the owners, the trees; the tree of
 clauses that ask nothing, or -1; where in the keys the rests begin (0: all are zero)."""
 HEADER = 16
 
 AXIS = 11
-(
-    NUMBER,
-    IS_TEXT,
-    LEADS,
-    CONSTANTS_AT,
-    CONSTANTS,
-    SCATTERED_WITH,
-    SCATTERED_UNDER,
-    TREES_WITH_AT,
-    TREES_WITH,
-    TREES_UNDER_AT,
-    TREES_UNDER,
-) = range(AXIS)
-"""An axis: its number in the store, whether it is of texts, whether it leads, its constants; the tree of scattered
-clauses that have it, that of those that are listed under it only (-1: none); the trees of clauses in place that
-have it, and those that are listed under it only."""
+NUMBER, IS_TEXT, LEADS, CONSTANTS_AT, CONSTANTS = range(5)
+"""An axis: its number in the store, whether it is of texts, whether it leads, its constants."""
+SCATTERED_WITH, SCATTERED_UNDER, TREES_WITH_AT, TREES_WITH, TREES_UNDER_AT, TREES_UNDER = range(5, AXIS)
+"""And its access: the tree of scattered clauses that have it, that of those that are listed under it only (-1:
+none); the trees of clauses in place that have it, and those that are listed under it only."""
 
 TREE = 7
 ITEMS_AT, FIRST_ITEM, ITEMS, LEAF, TREE_AXES_AT, TREE_AXES, BOXES_AT = range(TREE)
@@ -85,8 +85,10 @@ the asked one, around it."""
 LOOSE = 8
 """Added to a mode: this is necessary, but whether it is enough has to be seen."""
 
-NOTE_MODE, NOTE_COUNT, NOTE_ATTRIBUTE, NOTE_AXIS, NOTE = range(5)
-"""What is noted of an ask, before the codes of its intervals."""
+NOTE = 5
+NOTE_AXIS, NOTE_ATTRIBUTE, NOTE_MODE, NOTE_COUNT, NOTE_CODES_AT = range(NOTE)
+"""What is noted of an ask: its axis, attribute, mode and how many intervals it has. Their codes, a low and a high
+one each, come after the notes of all asks."""
 ABSENT = -1
 """In place of a note: the asked constraint says nothing of the attribute."""
 
