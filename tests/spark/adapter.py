@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from harken.model.expressions import Expression
 from harken.spark import Index, Subscriptions, build_index, match
+from harken.spark.events.partitioning import by_number
 from harken.spark.matching.batch import Strategy
 from tests.contract.checks import Event, Matches, arrow_events
 from tests.strategies import TYPED, Vocabulary
@@ -96,7 +97,7 @@ class SparkEngine(StoredEngine):
             return super().match(event)
         if self._apart[0] != self.store.version:
             frame = self._spark.createDataFrame(self.table(self._announced))
-            self._apart = self.store.version, self._found(frame.repartitionById(len(self._announced), ROW))
+            self._apart = self.store.version, self._found(by_number(frame, ROW, len(self._announced)))
         row = self._announced.index(event)
         return [id for at, id in self._apart[1] if at == row]
 

@@ -226,7 +226,7 @@ def test_a_table_that_nobody_owns_is_taken_over(
 def test_whole_numbers_are_bigint_and_the_rest_is_text(
     spark: SparkSession, sink: DatabaseSink, url: str, table: str
 ) -> None:
-    sink.write(0, spark.sql("select cast(7 as short) event, 'Ωmega ''x''' subscription, 1.5d kept"))
+    sink.write(0, spark.sql("select cast(7 as short) event, 'Ωmega \\'x\\'' subscription, 1.5d kept"))
     assert contents(url, table) == [(7, "Ωmega 'x'", 0)]
     engine = sqlalchemy.create_engine(url.replace("postgresql://", "postgresql+psycopg://"), poolclass=NullPool)
     columns = {each["name"]: str(each["type"]) for each in sqlalchemy.inspect(engine).get_columns(table)}

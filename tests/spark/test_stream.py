@@ -125,9 +125,14 @@ class Scene:
 
     def run(self, events: DataFrame | None = None, sink: Sink | None = None, **options: object) -> None:
         """Do all there is to do."""
-        query = self.start(events, sink, **options)  # type: ignore[arg-type]
+        # Where changes are part of the stream, Spark 4.0 would do all of it as one batch.
+        one_by_one = "validity" in options and not hasattr(DataFrame, "repartitionById")
+        query = self.start(events, sink, "0 seconds" if one_by_one else None, **options)  # type: ignore[arg-type]
         try:
-            assert query.awaitTermination(PATIENCE), "the query has come to no end"
+            if one_by_one:
+                query.processAllAvailable()
+            else:
+                assert query.awaitTermination(PATIENCE), "the query has come to no end"
         finally:
             query.stop()
 
@@ -533,7 +538,8 @@ def test_a_later_subscription_meets_the_events_that_still_hold(scene: Scene, wat
     def later(time: timedelta, *subscriptions: tuple[str, str]) -> None:
         kept.append(folders(scene))
         watch.moment = NOON + time
-        scene.subscriptions.append(subscriptions)
+        if subscriptions:
+            scene.subscriptions.append(subscriptions)
 
     deeds = {
         0: lambda: later(MINUTE),
@@ -904,9 +910,10 @@ def test_random_subscriptions_changes_and_events_agree_with_the_semantics(
     folder = f"file://{scene.arrivals}"
     columns = spark.read.parquet(folder).schema
     events = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1).parquet(folder)
-    deeds = dict.fromkeys(range(story.batches), lambda: story.change(scene.subscriptions))
+    deeds = dict.fromkeys(range(story.batches - 1), lambda: story.change(scene.subscriptions))
     validity = None if lasts is None else EventValidity(lasts=lasts, event_time="when")
     scene.run(events, After(scene.table, deeds), validity=validity)
+    story.change(scene.subscriptions)
     assert scene.matches() == story.expected(lasts)
     assert [entry.before for entry in scene.ledger.entries()][1:] == scene.versions()[:-1]
     assert len(set(scene.versions())) > story.batches // 2

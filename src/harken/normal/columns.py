@@ -34,6 +34,9 @@ class NestedClauses:
     @classmethod
     def of(cls, clauses: pa.ListArray) -> NestedClauses:
         """Of the column `clauses`."""
+        if not len(clauses):
+            # Spark 4.0 hands over such a list without offsets, on which Arrow would crash.
+            clauses = pa.array([], clauses.type)
         inner = clauses.flatten()
         return cls(_lengths(clauses), _lengths(inner), inner.flatten())
 
