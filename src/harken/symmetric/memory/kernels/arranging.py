@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from harken.jit import kernel, tight
-from harken.symmetric.memory.kernels.layout import Floats, Places, Words
+
+if TYPE_CHECKING:
+    from harken.symmetric.memory.kernels.layout import Floats, Places, Words
 
 Ranks: TypeAlias = npt.NDArray[np.uint16]
 

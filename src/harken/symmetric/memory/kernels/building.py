@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from harken.jit import kernel, tight
 from harken.symmetric.memory.kernels import layout
 from harken.symmetric.memory.kernels.arranging import arrange
-from harken.symmetric.memory.kernels.layout import FAN, ClauseRows, Mask, Places, Words
+from harken.symmetric.memory.kernels.layout import FAN, ClauseRows
+
+if TYPE_CHECKING:
+    from harken.symmetric.memory.kernels.layout import Mask, Places, Words
 
 
 @tight

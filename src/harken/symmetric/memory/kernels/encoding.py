@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from harken.jit import part, tight
 from harken.symmetric.memory.kernels import layout
-from harken.symmetric.memory.kernels.layout import NOTE, Bytes, Floats, Places, Words
+from harken.symmetric.memory.kernels.layout import NOTE
+
+if TYPE_CHECKING:
+    from harken.symmetric.memory.kernels.layout import Bytes, Floats, Places, Words
 
 
 class SegmentArrays(NamedTuple):

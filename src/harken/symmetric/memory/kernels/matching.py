@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from harken.jit import part, tight
 from harken.symmetric.memory.kernels import layout
 from harken.symmetric.memory.kernels.encoding import Asked, SegmentArrays, axis_word, encode, forget
-from harken.symmetric.memory.kernels.layout import FAN, FAN_BITS, NOTE, Bytes, Floats, Places, Words
+from harken.symmetric.memory.kernels.layout import FAN, FAN_BITS, NOTE
+
+if TYPE_CHECKING:
+    from harken.symmetric.memory.kernels.layout import Bytes, Floats, Places, Words
 
 _MANY = 1 << 60
 _EACH = -1
