@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
@@ -19,7 +20,9 @@ from harken.bench.experiments.symmetric_faults import (
     stop_everywhere,
 )
 from harken.bench.interrupting import FAULTS, Tripwire, count_lines
+from harken.compiler import compile_texts
 from harken.errors import SubscriptionError
+from harken.intake import texts_of
 from harken.symmetric.guarding import Journal
 
 IN_MEMORY = {place.name: place for place in in_memory()}
@@ -56,6 +59,29 @@ def test_a_second_kind_of_id_is_refused_and_not_kept_beside_an_engine():
     assert len(market) == 1
     assert market.match({"x": 1}) == ["one"]
     assert market.match_batch(pa.table({"x": [1]})).to_pylist() == [{"publication": 0, "subscription": "one"}]
+
+
+def test_an_engine_beside_is_made_when_events_come_as_columns_of_whatever_is_there_then():
+    market, soon = SymmetricEngine(covers="subscription"), datetime.now(UTC) + timedelta(hours=1)
+    events = [{"x": x} for x in range(8)]
+    compiled = compile_texts(texts_of([(at, f"x = {at % 8}") for at in range(100)])).table
+    market.subscribe_many(compiled.slice(0, 60))
+    market.subscribe_many(compiled.slice(60))
+    market.unsubscribe_many(range(20, 70))
+    market.subscribe_many([(at, f"x > {at % 8}") for at in range(30, 40)])
+    market.subscribe(5, "x = 7", replace=True)
+    market.subscribe(200, "x < 3", valid_from=soon)
+    market.subscribe(201, "x < 3", valid_until=soon)
+    assert market._beside._engine is None
+    expected = sorted((place, id) for place, event in enumerate(events) for id in market.match(event))
+    assert market._beside._engine is None, "which events that come singly do not need"
+    for _ in range(2):
+        found = market.match_batch(pa.Table.from_pylist(events))
+        assert sorted(zip(*found.to_pydict().values(), strict=True)) == expected
+        market._beside._give_up()
+    later = market.match_batch(pa.Table.from_pylist(events), at=soon).to_pydict()["subscription"]
+    assert 200 in later
+    assert 201 not in later
 
 
 LONG = [f"{at:01000}" for at in range(300)]

@@ -1,7 +1,8 @@
 """A classical engine beside a store in memory: it finds quickest what matches events that come as columns.
 
-The two change together or not at all. If a change of both fails halfway, the engine is given up, and made anew
-from the store when it is next asked.
+It is made of what the store holds when such events first come, so that subscriptions are held twice only by those
+who ask in both ways. From then on the two change together or not at all: if a change of both fails halfway, the
+engine is given up, and made anew when it is next asked.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from harken.language import parse
 from harken.model.limits import Limits
 from harken.model.schema import Schema
 from harken.model.subscriptions import Subscription, Validity
-from harken.symmetric.contract import Store
+from harken.symmetric.contract import Held, Store
 from harken.symmetric.guarding import Result
 from harken.written import limits_of_kept
 
@@ -35,10 +36,10 @@ class EngineBeside:
         self._store = store
         self._schema = schema
         self._limits = limits_of_kept(limits)
-        self._engine: Engine | None = self._new()
+        self._engine: Engine | None = None
 
     def together(self, change: Callable[[Store], Result], follow: Callable[[Engine], object]) -> Result:
-        """Change the store, and the engine likewise."""
+        """Change the store, and the engine likewise if there is one."""
 
         def work(store: MemoryStore) -> Result:
             result = change(store)
@@ -57,25 +58,20 @@ class EngineBeside:
             return None if self._engine is None else self._engine.match_batch(events, at=at)
 
         while (found := self._store.look(ask)) is None:
-            self._store.together(self._make_anew)
+            self._store.together(self._make)
         return found
-
-    def _new(self) -> Engine:
-        return Engine("dynamic", self._schema, limits=self._limits, keep_text=False)
 
     def _give_up(self) -> None:
         self._engine = None
 
-    def _make_anew(self, store: MemoryStore) -> None:
-        engine = self._new()
-        held = (store.get("subscriptions", id) for id in store.ids("subscriptions"))
-        engine.subscribe_many(
-            Subscription(
-                each.id,
-                parse(each.text, limits=self._limits),
-                validity=Validity(each.valid_from, each.valid_until),
-            )
-            for each in held
-            if each is not None
-        )
+    def _make(self, store: MemoryStore) -> None:
+        engine = Engine("dynamic", self._schema, limits=self._limits, keep_text=False)
+        singly, tables = store.contents("subscriptions")
+        for table in tables:
+            engine.subscribe_many(table)
+        engine.subscribe_many(map(self._subscription, singly))
         self._engine = engine
+
+    def _subscription(self, held: Held) -> Subscription:
+        validity = Validity(held.valid_from, held.valid_until)
+        return Subscription(held.id, parse(held.text, limits=self._limits), validity=validity)

@@ -49,6 +49,7 @@ def _fill_engine(market: SymmetricEngine) -> None:
     for at in range(3):
         market.subscribe(f"single-{at}", f"x = {at}")
         market.publish(f"offer-{at}", f"x BETWEEN {at} AND {at + 1}", notify=at == 1)
+    market.match_batch(_EVENTS)  # so that what answers tables is there, and changes too
 
 
 def _seen_in_engine(market: SymmetricEngine) -> object:

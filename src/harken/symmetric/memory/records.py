@@ -9,7 +9,7 @@ and strings as ids at once, a slot stays in use until its clauses are gone, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -22,6 +22,7 @@ from harken.matching.growing import GrowingArray
 from harken.model import capacity
 from harken.model.schema import Schema
 from harken.model.subscriptions import SubscriptionId
+from harken.normal.compiled import MOMENT
 from harken.normal.decompiled import expressions_of
 from harken.normal.operators import EPOCH, microseconds
 from harken.symmetric.contract import Held, Side, check_kind, duplicate, unknown
@@ -167,6 +168,25 @@ class Records:
             None if ends == ALWAYS else _moment(ends),
             None if begins == EVER else _moment(begins),
         )
+
+    def singly(self) -> list[Held]:
+        """What came by itself."""
+        return list(self._held.values())
+
+    def tables(self) -> Iterator[pa.Table]:
+        """What came in tables, in the compiled form again, as far as it is still there."""
+        slots = np.array([slot for slot in self.slot_of.values() if slot not in self._held], np.int64)
+        slots = slots[np.argsort(self._batch.values[slots], kind="stable")]
+        numbers, first = np.unique(self._batch.values[slots], return_index=True)
+        for number, of_one in zip(numbers.tolist(), np.split(slots, first[1:]), strict=False):
+            begins, ends = self.begins.values[of_one], self.ends.values[of_one]
+            yield (
+                self._batches[number]
+                .table.take(pa.array(self._row.values[of_one]))
+                .add_column(0, "id", pa.array([self.ids[slot] for slot in of_one.tolist()]))
+                .append_column("valid_from", pa.array(begins, mask=begins == EVER).cast(MOMENT))
+                .append_column("valid_until", pa.array(ends, mask=ends == ALWAYS).cast(MOMENT))
+            )
 
     def boxes_at(self, slot: int) -> Boxes:
         """The boxes of what is kept at a slot."""

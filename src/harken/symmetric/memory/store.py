@@ -150,6 +150,15 @@ class MemoryStore:
 
         return self.look(work)
 
+    def contents(self, side: Side) -> tuple[list[Held], list[pa.Table]]:
+        """All that is kept: what came singly, and what came in tables, in the compiled form."""
+
+        def work() -> tuple[list[Held], list[pa.Table]]:
+            records = self._side(side).records
+            return records.singly(), list(records.tables())
+
+        return self.look(work)
+
     def ids(self, side: Side) -> list[SubscriptionId]:
         """All ids of one side."""
         return self.look(lambda: list(self._side(side).records.slot_of))
