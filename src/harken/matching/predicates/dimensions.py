@@ -162,7 +162,7 @@ class Dimensions:
 
     def restore(self, state: State, room: Sequence[int]) -> None:
         """Become what others were, as if predicates looked at each. Only one without any can."""
-        self.all = dimensions_of(state, room)
+        self.all.extend(dimensions_of(state, room))
         for dimension in self.all:
             self.by_attribute.setdefault(dimension.attribute, {})[dimension.kind] = dimension
 

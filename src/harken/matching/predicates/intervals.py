@@ -61,8 +61,8 @@ class Intervals:
     def settle(self, dimensions: Sequence[Dimension]) -> None:
         """Give new order predicates, or all of a dimension whose labels are new, their bounds in labels."""
         new, self._new = self._new, {}
-        low, high = self._columns.low.values, self._columns.high.values
         for at, added in new.items():
+            low, high = self._columns.low.values, self._columns.high.values
             dimension, known = dimensions[at], self._rows.get(at, {})
             relabelled = dimension.order.settle()
             numbers = list(known if relabelled else known.keys() & added)

@@ -23,7 +23,6 @@ from harken.matching.kernels.layout import (
     UNKNOWN,
     PredicateArrays,
 )
-from harken.matching.predicates.bands import Bands
 from harken.matching.predicates.columns import PredicateColumns
 from harken.matching.predicates.constants import ConstantIndex
 from harken.matching.predicates.dimensions import Dimension, Dimensions, state_of
@@ -69,7 +68,10 @@ class PredicateTable:
         self._columns = PredicateColumns()
         self._constants = ConstantIndex()
         self._intervals = Intervals(self._columns)
+        self.bands = self._intervals.bands
         self._dimensions = Dimensions(forget=self.bands.forget)
+        self.dimensions, self.by_attribute = self._dimensions.all, self._dimensions.by_attribute
+        """By number, and those that predicates look at."""
         self._tests: dict[int, dict[int, Test]] = {}
         self._listed = 0
 
@@ -100,24 +102,9 @@ class PredicateTable:
 
     # ---------------------------------------------------------------- what is known
 
-    @property
-    def dimensions(self) -> list[Dimension]:
-        """The dimensions by number."""
-        return self._dimensions.all
-
-    @property
-    def by_attribute(self) -> dict[str, dict[Kind | None, Dimension]]:
-        """The dimensions that predicates look at."""
-        return self._dimensions.by_attribute
-
     def renamed(self) -> list[int]:
         """The dimensions that have come to stand for something else since this was last asked."""
         return self._dimensions.renamed()
-
-    @property
-    def bands(self) -> Bands:
-        """The bands of dimensions in which order is asked for."""
-        return self._intervals.bands
 
     @property
     def ordered_count(self) -> int:

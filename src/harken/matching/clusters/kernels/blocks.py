@@ -120,15 +120,15 @@ def append(
     """Append an entry to a cluster, which may move for it. False if words ran out of room."""
     words = blocks.words
     if words[block * LINE + LENGTH] == words[block * LINE + CAPACITY]:
-        block = _moved_to_larger(blocks, free, place, block)
+        block = _moved_to_larger(blocks, free, place, block, width)
         if block == 0:
             return False
+    base = block * LINE
     entry, capacity = header(words, block, LENGTH), header(words, block, CAPACITY)
-    at = block * LINE + HEADER + entry
     for column in range(width):
-        words[at + column * capacity] = residual[column]
-    words[at + width * capacity] = entry_id
-    words[block * LINE + LENGTH] = entry + 1
+        words[base + HEADER + column * capacity + entry] = residual[column]
+    words[base + HEADER + width * capacity + entry] = entry_id
+    words[base + LENGTH] = entry + 1
     _set_block(blocks, entry_id, block)
     return True
 
@@ -183,32 +183,27 @@ def _set_block(blocks: Blocks, entry_id: int, block: int) -> None:
 
 
 @part
-def _copy(blocks: Blocks, block: int, words: npt.NDArray[np.uint32], to: int, lines: int) -> None:
-    """Copy a block to so many lines of these words, which may be its own, and note where its entries are now."""
-    first, new_first = block * LINE + HEADER, to * LINE + HEADER
-    length, width = header(blocks.words, block, LENGTH), header(blocks.words, block, WIDTH)
-    capacity, room = header(blocks.words, block, CAPACITY), room_in(lines, width)
-    for word in range(HEADER):
-        words[to * LINE + word] = blocks.words[block * LINE + word]
-    words[to * LINE + CAPACITY] = room
-    for column in range(width + 1):
-        for entry in range(length):
-            words[new_first + column * room + entry] = blocks.words[first + column * capacity + entry]
-    for entry in range(length):
-        _set_block(blocks, np.int64(words[new_first + width * room + entry]), to)
-
-
-@part
-def _moved_to_larger(blocks: Blocks, free: npt.NDArray[np.int64], place: int, block: int) -> int:
+def _moved_to_larger(blocks: Blocks, free: npt.NDArray[np.int64], place: int, block: int, width: int) -> int:
     """Copy a full block into a larger one and put that in its place; 0 if words ran out of room."""
-    words = blocks.words
-    lines = lines_for(header(words, block, CAPACITY), header(words, block, WIDTH))
+    words, base = blocks.words, block * LINE
+    length, capacity = header(words, block, LENGTH), header(words, block, CAPACITY)
+    lines = lines_for(capacity, width)
     more = lines + max(1, lines // 2)
     larger = _allocate(words, free, more)
-    if larger > 0:
-        _copy(blocks, block, words, larger, more)
-        _replace(blocks, place, block, larger)
-        _release(words, free, block, lines)
+    if larger == 0:
+        return 0
+    # Written out though `_copy` is much the same: a part of a part makes placing a clause a tenth slower.
+    to, room = larger * LINE, room_in(more, width)
+    for word in range(HEADER):
+        words[to + word] = words[base + word]
+    words[to + CAPACITY] = room
+    for column in range(width + 1):
+        for entry in range(length):
+            words[to + HEADER + column * room + entry] = words[base + HEADER + column * capacity + entry]
+    for entry in range(length):
+        _set_block(blocks, np.int64(words[to + HEADER + width * room + entry]), larger)
+    _replace(blocks, place, block, larger)
+    _release(words, free, block, lines)
     return larger
 
 
@@ -225,6 +220,26 @@ def _replace(blocks: Blocks, place: int, old: int, new: int) -> None:
     words[block * LINE + NEXT] = new
 
 
+@part
+def _copy(blocks: Blocks, block: int, words: npt.NDArray[np.uint32], to: int, lines: int) -> None:
+    """Copy a block to so many lines of other words, as the last of its access path; note where its entries are."""
+    old = blocks.words
+    # That they are not below 0 goes without checks if it can be seen.
+    base, target = np.int64(np.uint32(block)) * LINE, np.int64(np.uint32(to)) * LINE
+    length, width = header(old, block, LENGTH), header(old, block, WIDTH)
+    capacity, room = header(old, block, CAPACITY), room_in(lines, width)
+    words[target + LENGTH], words[target + CAPACITY], words[target + WIDTH] = length, room, width
+    words[target + NEXT] = 0
+    words[target + TABLE], words[target + KEY] = old[base + TABLE], old[base + KEY]
+    for column in range(width):
+        for entry in range(length):
+            words[target + HEADER + column * room + entry] = old[base + HEADER + column * capacity + entry]
+    ids, new_ids = base + HEADER + width * capacity, target + HEADER + width * room
+    for entry in range(length):
+        words[new_ids + entry] = old[ids + entry]
+        _set_block(blocks, np.int64(old[ids + entry]), to)
+
+
 @tight
 def copy_compact(blocks: Blocks, words: npt.NDArray[np.uint32]) -> int:
     """Copy all clusters into new words, side by side in the order of the directory; where they end, in lines."""
@@ -233,18 +248,17 @@ def copy_compact(blocks: Blocks, words: npt.NDArray[np.uint32]) -> int:
         block, before = np.int64(blocks.directory[place]), 0
         blocks.directory[place] = 0
         while block > 0:
-            length = header(blocks.words, block, LENGTH)
+            length, following = header(blocks.words, block, LENGTH), header(blocks.words, block, NEXT)
             if length > 0:
                 lines = lines_for(length, header(blocks.words, block, WIDTH))
                 _copy(blocks, block, words, end, lines)
-                words[end * LINE + NEXT] = 0
                 if before == 0:
                     blocks.directory[place] = end
                 else:
                     words[before * LINE + NEXT] = end
                 before = end
                 end += lines
-            block = header(blocks.words, block, NEXT)
+            block = following
     return end
 
 

@@ -15,7 +15,6 @@ Numbers of clauses that have no owner left, and nodes that are in no list, are i
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from harken.jit import part
 from harken.matching.kernels.layout import (
@@ -43,21 +42,15 @@ def has_room_to_share(blocks: Blocks) -> bool:
 
 
 @part
-def _unused(spare: npt.NDArray[np.int64], free: int, end: int, following: npt.NDArray[np.int32]) -> int:
-    """The first of those that are free, each of which names the following one; or one that was never used."""
-    number = spare[free]
-    if number >= 0:
-        spare[free] = following[number]
-    else:
-        number = spare[end]
-        spare[end] += 1
-    return number
-
-
-@part
 def new_shared(blocks: Blocks, block: int) -> int:
     """A number for a clause in this block, without owners yet."""
-    number = _unused(blocks.spare, FREE_SHARED, END_SHARED, blocks.shared_head)
+    spare = blocks.spare
+    number = spare[FREE_SHARED]
+    if number >= 0:
+        spare[FREE_SHARED] = blocks.shared_head[number]
+    else:
+        number = spare[END_SHARED]
+        spare[END_SHARED] += 1
     blocks.shared_block[number] = block
     blocks.shared_head[number] = -1
     return number
@@ -71,10 +64,21 @@ def free_shared(blocks: Blocks, number: int) -> None:
 
 
 @part
+def _new_node(blocks: Blocks) -> int:
+    spare = blocks.spare
+    node = spare[FREE_NODE]
+    if node >= 0:
+        spare[FREE_NODE] = blocks.nodes[node, AFTER]
+    else:
+        node = spare[END_NODE]
+        spare[END_NODE] += 1
+    return node
+
+
+@part
 def add_owner(blocks: Blocks, number: int, slot: int, alone: bool) -> None:
     """A subscription asks for a shared clause; `alone` if it has no other."""
-    nodes = blocks.nodes
-    node = _unused(blocks.spare, FREE_NODE, END_NODE, nodes[:, AFTER])
+    nodes, node = blocks.nodes, _new_node(blocks)
     following = blocks.shared_head[number]
     nodes[node, SLOT], nodes[node, CLAUSE] = slot, number
     nodes[node, AFTER], nodes[node, BEFORE] = following, -1

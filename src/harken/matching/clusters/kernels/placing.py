@@ -100,15 +100,18 @@ def _enter(
     if same >= 0:
         _share(blocks, block, same, slot, alone)
         return True
-    entry_id = slot if alone else SHARED + new_shared(blocks, block)
-    entered = append(blocks, free, place, block, residual, width, entry_id)
-    tables.population[table] += entered
-    if not alone:
-        if entered:
-            add_owner(blocks, entry_id - SHARED, slot, False)
-        else:
-            free_shared(blocks, entry_id - SHARED)
-    return entered
+    if alone:
+        if not append(blocks, free, place, block, residual, width, slot):
+            return False
+        tables.population[table] += 1
+        return True
+    number = new_shared(blocks, block)
+    if not append(blocks, free, place, block, residual, width, SHARED + number):
+        free_shared(blocks, number)
+        return False
+    add_owner(blocks, number, slot, False)
+    tables.population[table] += 1
+    return True
 
 
 @part
