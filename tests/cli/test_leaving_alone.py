@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harken.cli.jobs import _or_no_output
+from harken.cli.jobs import Output, Streaming, _or_no_output
 from harken.cli.streams import _check_continues
 from harken.errors import OutputExistsError
 from harken.spark.storage import folder_at
@@ -16,10 +16,9 @@ from harken.spark.streaming.retained_events import RetainedEvents
 
 def job(folder: Path) -> SimpleNamespace:
     return SimpleNamespace(
-        output=str(folder / "matches"),
+        output=Output(str(folder / "matches")),
         rejects=str(folder / "rejects"),
-        database=False,
-        checkpoint=str(folder / "checkpoint"),
+        stream=Streaming(str(folder / "checkpoint"), None, once=False),
     )
 
 

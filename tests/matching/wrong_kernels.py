@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba
 import numpy as np
-from numba import types
+import numpy.typing as npt
 
 from harken.jit import kernel, part, tight
-from harken.matching.clusters.kernels.addressing import _array_at
+from harken.matching.clusters.kernels.addressing import rows_of, structure_at
+from harken.matching.kernels.layout import Matrix
 from tests.bounds import refuse_negative_indices
 
 if __name__ == "__main__":
     refuse_negative_indices()
 
-_at = _array_at(types.int64, 1)
-_at_2d = _array_at(types.int32, 2)
+
+class Given(NamedTuple):
+    numbers: npt.NDArray[np.int64]
+    square: Matrix[np.int32]
+
+
+_given = structure_at(Given, 0)
 
 
 @kernel
@@ -49,13 +57,13 @@ def unsigned(array, at):
 
 
 @tight
-def by_address(address, at):
-    return _at(address[0], address[1], 1)[at]
+def by_address(table, at):
+    return _given(table).numbers[at]
 
 
 @tight
-def by_address_2d(address, at):
-    return _at_2d(address[0], address[1], 3)[1, at]
+def by_address_2d(table, at):
+    return _given(table).square[1, at]
 
 
 def cases():
@@ -63,8 +71,9 @@ def cases():
     for wrong in (ordinary, uncounted, inlining, unsigned):
         yield wrong, numbers
     yield writing, np.arange(3)
-    yield by_address, np.array([numbers.ctypes.data, 3])
-    yield by_address_2d, np.array([square.ctypes.data, 2])
+    table = np.array(rows_of(Given(numbers, square)))
+    yield by_address, table
+    yield by_address_2d, table
 
 
 def said(function, given, at):

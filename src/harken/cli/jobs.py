@@ -29,14 +29,39 @@ _REFUSED = "place string, id string, expression string, reason string, line int,
 
 
 @dataclass(frozen=True, slots=True)
+class Output:
+    """Where matches go: a new folder, or a table of a database."""
+
+    place: str
+    format: Literal["parquet", "json"] = "parquet"
+    """Of a folder."""
+    table: str = "notifications"
+    """Of a database."""
+
+    @property
+    def is_database(self) -> bool:
+        """Whether the place is a database, not a folder, which may be one in a store."""
+        scheme, found, _ = self.place.partition("://")
+        return bool(found) and scheme.lower() not in STORES
+
+
+@dataclass(frozen=True, slots=True)
+class Streaming:
+    """How a job goes on with events that come later."""
+
+    checkpoint: str
+    """Where it remembers what it has done."""
+    trigger: str | None
+    once: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """What the command was asked to do."""
 
     subscriptions: str
     events: EventFiles
-    output: str
-    format: Literal["parquet", "json"]
-    table: str
+    output: Output
     schema: Schema | None
     event_id: str | None
     keep: tuple[str, ...]
@@ -45,16 +70,8 @@ class Job:
     at: datetime | None
     collect: bool
     rejects: str | None
-    checkpoint: str | None
-    """Where a stream remembers what it has done; None for a job that runs once."""
-    trigger: str | None
-    once: bool
-
-    @property
-    def database(self) -> bool:
-        """Whether the output is a database, not a folder, which may be one in a store."""
-        scheme, found, _ = self.output.partition("://")
-        return bool(found) and scheme.lower() not in STORES
+    stream: Streaming | None
+    """None for a job that runs once."""
 
 
 @dataclass(slots=True)
@@ -96,7 +113,7 @@ def run_once(spark: SparkSession, job: Job, stages: Stages, work: Folder) -> Out
         with stages.spark_stage("rejects", "writing rejects", spark), _or_no_output(job):
             write_refused(spark, job, loaded.refused)
             _write_bad(spark, job, events if outcome.bad else None, planned)
-            write_table(_or_none(planned), folder_at(job.rejects).child("faults"), job.format)
+            write_table(_or_none(planned), folder_at(job.rejects).child("faults"), job.output.format)
     return outcome
 
 
@@ -115,11 +132,11 @@ def _match(job: Job, events: DataFrame, index: Index) -> tuple[Plan, Outcome]:
     # Before anything is written: a run that fails leaves no output.
     faults = 0 if planned.rejects is None or planned.state.schema is None else planned.rejects.count()
     matches = planned.frame.observe(found, match_count(job))
-    if job.database:
+    if job.output.is_database:
         # It knows a batch by its number, and would take a second run of number 0 for a repetition.
-        DatabaseSink(job.output, job.table).write(time.time_ns() // 1_000, matches)
+        DatabaseSink(job.output.place, job.output.table).write(time.time_ns() // 1_000, matches)
     else:
-        write_table(matches, job.output, job.format)
+        write_table(matches, job.output.place, job.output.format)
     counts = seen.get
     plan_line = "; ".join(line.strip() for line in str(planned).splitlines())
     outcome = Outcome(counts["events"], found.get["matches"], bad=counts.get("bad", 0), plan=plan_line)
@@ -138,7 +155,7 @@ def _or_no_output(job: Job) -> Iterator[None]:
     from harken.spark.storage import folder_at
 
     assert job.rejects is not None, "who calls this has seen to it"
-    made = [] if job.database else [job.output]
+    made = [] if job.output.is_database else [job.output.place]
     try:
         _make_new(folder_at(job.rejects))
         made.append(job.rejects)
@@ -173,7 +190,7 @@ def _write_bad(spark: SparkSession, job: Job, events: DataFrame | None, planned:
     else:
         ids = [] if job.event_id is None else [job.event_id]
         rows = faulty(events, [*ids, *planned.transport.attributes, *job.keep])
-    write_table(rows, folder_at(job.rejects).child("events"), job.format)
+    write_table(rows, folder_at(job.rejects).child("events"), job.output.format)
 
 
 # ---------------------------------------------------------------- for streams too
@@ -219,7 +236,7 @@ def named_by(job: Job, events: DataFrame) -> str | None:
         return job.event_id
     if "id" in events.columns:
         return "id"
-    if job.database:
+    if job.output.is_database:
         raise SinkError("a database knows events by their ids", suggestion="name their column with --event-id")
     return None
 
@@ -250,4 +267,4 @@ def write_refused(spark: SparkSession, job: Job, refused: list[Refused]) -> None
 
     assert job.rejects is not None, "who calls this has seen to it"
     rows = spark.createDataFrame([astuple(each) for each in refused], _REFUSED)
-    write_table(rows, folder_at(job.rejects).child("subscriptions"), job.format)
+    write_table(rows, folder_at(job.rejects).child("subscriptions"), job.output.format)

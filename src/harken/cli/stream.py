@@ -50,11 +50,10 @@ def repin(
 
     Example: harken stream repin matches.checkpoint -s subscriptions -o matches
     """
-    from harken.cli.jobs import STORES
+    from harken.cli.jobs import Output
     from harken.spark import DatabaseSink, Subscriptions, TableSink
     from harken.spark.streaming.operating import repin_batch
 
-    scheme, found, _ = output.partition("://")
-    sink = DatabaseSink(output, table) if found and scheme.lower() not in STORES else TableSink(output)
+    sink = DatabaseSink(output, table) if Output(output).is_database else TableSink(output)
     entry = repin_batch(checkpoint, Subscriptions(subscriptions), sink, version=version)
     note(f"batch {entry.batch} will be matched with version {entry.version}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from harken.cli.jobs import (
     Job,
     Outcome,
+    Streaming,
     event_counts,
     event_files,
     match_count,
@@ -93,8 +94,8 @@ def _started(job: Job, events: DataFrame, store: Subscriptions, tally: Tally) ->
         event_id=job.event_id,
         keep=job.keep,
         how=job.how,
-        trigger=job.trigger,
-        available_now=job.once,
+        trigger=_streaming(job).trigger,
+        available_now=_streaming(job).once,
     )
 
 
@@ -103,12 +104,12 @@ def _started_rejects(job: Job, events: DataFrame) -> StreamingQuery:
     from harken.spark.events.columns import leaves
     from harken.spark.events.sources import faulty
 
-    writer = faulty(events, leaves(events.schema)).writeStream.format(job.format)
+    writer = faulty(events, leaves(events.schema)).writeStream.format(job.output.format)
     writer = writer.option("checkpointLocation", _place(job).folder.child("rejects").address)
-    if job.once:
+    if _streaming(job).once:
         writer = writer.trigger(availableNow=True)
-    elif job.trigger is not None:
-        writer = writer.trigger(processingTime=job.trigger)
+    elif (trigger := _streaming(job).trigger) is not None:
+        writer = writer.trigger(processingTime=trigger)
     return writer.start(_rejects(job).child("events").address)
 
 
@@ -218,7 +219,8 @@ class Tally:
 def _stream_sink(job: Job) -> TableSink | DatabaseSink:
     from harken.spark import DatabaseSink, TableSink
 
-    return DatabaseSink(job.output, job.table) if job.database else TableSink(job.output, job.format)
+    place, output = job.output.place, job.output
+    return DatabaseSink(place, output.table) if output.is_database else TableSink(place, output.format)
 
 
 def _faults(job: Job) -> CountingSink | None:
@@ -230,14 +232,18 @@ def _faults(job: Job) -> CountingSink | None:
         return None
     place = (_place(job).folder if job.rejects is None else _rejects(job)).child("faults")
     count = functions.count(functions.lit(1)).alias("matches")
-    return CountingSink(TableSink(place, job.format), count, _begun(job))
+    return CountingSink(TableSink(place, job.output.format), count, _begun(job))
+
+
+def _streaming(job: Job) -> Streaming:
+    assert job.stream is not None, "who calls this has seen to it"
+    return job.stream
 
 
 def _place(job: Job) -> Checkpoint:
     from harken.spark.streaming.checkpoints import Checkpoint
 
-    assert job.checkpoint is not None, "a stream has one"
-    return Checkpoint(job.checkpoint)
+    return Checkpoint(_streaming(job).checkpoint)
 
 
 def _rejects(job: Job) -> Folder:
@@ -262,7 +268,7 @@ def _check_continues(job: Job) -> None:
 
     if job.rejects is not None and not is_table(_rejects(job), "subscriptions"):
         raise OutputExistsError(f"{_rejects(job)}/subscriptions")
-    if job.database or _begun(job):
+    if job.output.is_database or _begun(job):
         return
-    if any(each.name.startswith("batch=") for each in folder_at(job.output).entries()):
-        raise OutputExistsError(job.output)
+    if any(each.name.startswith("batch=") for each in folder_at(job.output.place).entries()):
+        raise OutputExistsError(job.output.place)

@@ -24,7 +24,7 @@ class GrowingArray(Generic[Scalar]):
     def of(cls, values: npt.NDArray[Scalar], fill: int | float = 0) -> GrowingArray[Scalar]:
         """These values, not copied until the array grows."""
         array = cls(values.dtype.type, fill)
-        array._room, array._size = values, len(values)
+        array.hold(values)
         return array
 
     def __len__(self) -> int:
@@ -34,6 +34,11 @@ class GrowingArray(Generic[Scalar]):
     def values(self) -> npt.NDArray[Scalar]:
         """The part in use: a view that stays valid until the array grows."""
         return self._room[: self._size]
+
+    @property
+    def dtype(self) -> type[Scalar]:
+        """Of what type the values are."""
+        return self._room.dtype.type
 
     @property
     def nbytes(self) -> int:
@@ -47,6 +52,10 @@ class GrowingArray(Generic[Scalar]):
             larger[: self._size] = self._room[: self._size]
             self._room = larger
         self._size = max(self._size, size)
+
+    def hold(self, values: npt.NDArray[Scalar]) -> None:
+        """Have these values instead, not copied until the array grows."""
+        self._room, self._size = values, len(values)
 
     def append(self, value: int | float) -> int:
         """Add one value; its place."""

@@ -5,15 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from harken.matching.clusters.kernels.placing import (
-    FREE_CLASSES,
-    cluster_sizes,
-    copy_compact,
-    lines_in_use,
-    place_clauses,
-    read_clauses,
-    take_out,
-)
+from harken.matching.clusters.kernels.blocks import FREE_CLASSES, cluster_sizes, copy_compact, lines_in_use
+from harken.matching.clusters.kernels.placing import ReadClauses, place_clauses, read_clauses, take_out
 from harken.matching.clusters.kernels.soundness import Found
 from harken.matching.clusters.soundness import check_clusters, check_tables
 from harken.matching.contract import Slots
@@ -231,17 +224,13 @@ class ClusterStore:
         wanted[slots] = True
         # The number of clauses in a table is what it gets last when it is made.
         places = np.concatenate([self.used_places(table) for table in range(len(self._population))])
-        clause, counts = np.zeros(widest, np.int64), np.zeros(2, np.int64)
-        tables, blocks, nothing = self.tables(), self.blocks(), np.zeros(0, np.int64)
-        read_clauses(predicates, tables, blocks, places, wanted, clause, counts, nothing, nothing, nothing)
-        size, slot, words = (
-            np.zeros(counts[0], np.int64),
-            np.zeros(counts[0], np.int64),
-            np.zeros(counts[1], np.int64),
-        )
-        read_clauses(predicates, tables, blocks, places, wanted, clause, counts, size, slot, words)
-        alone = np.bincount(slot, minlength=len(wanted))[slot] == 1
-        return Clauses(np.concatenate([[0], np.cumsum(size)]), words, slot, alone)
+        clause, (count, length) = np.zeros(widest, np.int64), (0, 0)
+        for _ in ("to count them", "to read them"):
+            read = ReadClauses(*(np.zeros(room, np.int64) for room in (2, count, count, length)))
+            read_clauses(predicates, self.tables(), self.blocks(), places, wanted, clause, read)
+            count, length = read.counts.tolist()
+        alone = np.bincount(read.slot, minlength=len(wanted))[read.slot] == 1
+        return Clauses(np.concatenate([[0], np.cumsum(read.size)]), read.words, read.slot, alone)
 
     def entries_of(self, slot: int) -> list[tuple[int, int]]:
         """The clauses of a subscription: the block and the entry id of each."""

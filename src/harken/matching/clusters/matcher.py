@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.matching.clusters.clusters import ClusterStore
+from harken.matching.clusters.kernels.blocks import find_entry
 from harken.matching.clusters.kernels.maintaining import redistribute
 from harken.matching.clusters.kernels.matching import match_events
-from harken.matching.clusters.kernels.placing import clause_predicates, find_entry
+from harken.matching.clusters.kernels.placing import clause_predicates
 from harken.matching.clusters.single import SingleMatching
 from harken.matching.contract import AccessPath, Slots, Stats
 from harken.matching.encoding.locality import leading_dimensions

@@ -14,7 +14,7 @@ equalities on all dimensions of a schema.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -100,8 +100,34 @@ def table_bytes(places: Numbers, population: Numbers) -> Numbers:
 
 
 def steps(sample: Sample, terms: Terms) -> list[Choice]:
-    """The greedy choice, step by step: each table with what it saved and held when it was added."""
-    return _Greedy(sample, terms, _candidates(sample, terms)).run()
+    """The greedy choice, step by step: each table with what it saved and held when it was added.
+
+    Take 1,000 clauses with equalities on the dimensions a, b, c and 500 with such on a, d; one event in ten
+    satisfies each equality, and a lookup costs as much as 10 checks. Under single predicates a tenth of the events
+    check a clause. A table of two dimensions leaves a hundredth, one of three a thousandth:
+
+        candidate   saves per event at first       of bytes   then                             in the end
+        (a, b)      1,000 (0.1 - 0.01)  - 10 = 80     7,260   taken
+        (a, c)      1,000 (0.1 - 0.01)  - 10 = 80     7,260   1,000 (0.01 - 0.01)  - 10 = -10
+        (b, c)      1,000 (0.1 - 0.01)  - 10 = 80     7,260   1,000 (0.01 - 0.01)  - 10 = -10
+        (a, b, c)   1,000 (0.1 - 0.001) - 10 = 89    44,700   1,000 (0.01 - 0.001) - 10 =  -1
+        (a, d)        500 (0.1 - 0.01)  - 10 = 35     7,150     500 (0.1  - 0.01)  - 10 =  35   taken
+
+    (a, b, c) saves the most, but not per byte. Once there is (a, b), it no longer pays for its lookup.
+
+    >>> from harken.matching.clusters.cost import Costs
+    >>> dimensions = [0, 1, 2] * 1_000 + [0, 3] * 500
+    >>> first = np.cumsum([0] + [3] * 1_000 + [2] * 500)
+    >>> sample = Sample(first, np.array(dimensions), np.full(4_000, 0.1), np.full(1_500, 0.1))
+    >>> terms = Terms(np.ones(4), np.full(4, 11), Costs(lookup=10, check=1), space=1e6, most_places=10_000)
+    >>> [(choice.schema, round(choice.benefit), round(choice.population)) for choice in steps(sample, terms)]
+    [((0, 1), 80, 1000), ((0, 3), 35, 500)]
+    """
+    greedy = _Greedy(sample, terms)
+    made: list[Choice] = []
+    while len(made) < terms.most_tables and (choice := greedy.take_best()) is not None:
+        made.append(choice)
+    return made
 
 
 def choose(sample: Sample, terms: Terms) -> list[Choice]:
@@ -169,10 +195,10 @@ def _that_pay(keys: _Keys, lookups: Numbers, check: float) -> list[int]:
 
 @dataclass(slots=True)
 class _Schemas:
-    """Schemas of one length, and their occurrences: clause row[k] has the schema number[k]."""
+    """Schemas and their occurrences: clause row[k] has the schema number[k]."""
 
     dimensions: Integers
-    """A row per schema, ascending."""
+    """A row per schema, ascending; where lengths differ, shorter ones end in -1."""
     places: Numbers
     there: Numbers
     """The chance that an event has all dimensions."""
@@ -197,19 +223,44 @@ class _Schemas:
             self.chance[at],
         )
 
+    def occurring(self, kept: npt.NDArray[np.bool_]) -> _Schemas:
+        """All of the schemas, with some of the occurrences."""
+        return replace(
+            self, number=self.number[kept], row=self.row[kept], last=self.last[kept], chance=self.chance[kept]
+        )
+
     def totals(self, values: Numbers | None = None) -> Numbers:
         """By schema: its occurrences, or the sum of values that they have."""
         return np.asarray(np.bincount(self.number, values, minlength=len(self.places)), np.float64)
 
 
-def _candidates(sample: Sample, terms: Terms) -> list[_Schemas]:
+def _candidates(sample: Sample, terms: Terms) -> _Schemas:
     """The schemas that may pay, shortest first: the part of the paper's GA(S) that is worth looking at."""
-    found: list[_Schemas] = []
     longer = _hopeful(_singles(sample, terms), sample, terms)
+    # Of one dimension there are none: what a table of those would do, single predicates do without a lookup.
+    found = [longer.only(np.zeros(len(longer.places), np.bool_))]
     for _ in range(terms.longest - 1):
         longer = _hopeful(_extended(_extensible(longer, sample), sample, terms), sample, terms)
         found.append(longer)
-    return found
+    return _joined(found)
+
+
+def _joined(parts: list[_Schemas]) -> _Schemas:
+    """Schemas of several lengths, which ascend, as one."""
+    longest = parts[-1].dimensions.shape[1]
+    filling = [((0, 0), (0, longest - each.dimensions.shape[1])) for each in parts]
+    first = np.cumsum([0, *(len(each.places) for each in parts)], dtype=np.int32)
+    return _Schemas(
+        np.concatenate(
+            [np.pad(each.dimensions, by, constant_values=-1) for each, by in zip(parts, filling, strict=True)]
+        ),
+        np.concatenate([each.places for each in parts]),
+        np.concatenate([each.there for each in parts]),
+        np.concatenate([each.number + begin for each, begin in zip(parts, first, strict=False)]),
+        np.concatenate([each.row for each in parts]),
+        np.concatenate([each.last for each in parts]),
+        np.concatenate([each.chance for each in parts]),
+    )
 
 
 def _singles(sample: Sample, terms: Terms) -> _Schemas:
@@ -279,73 +330,55 @@ def _burden(schemas: _Schemas, sample: Sample) -> Numbers:
 
 
 class _Greedy:
-    """The state of a choice: the access path of each clause so far, and the occurrences that would better it."""
+    """The tables taken so far, the access path that clauses have by them, and the candidates that better some."""
 
-    def __init__(self, sample: Sample, terms: Terms, candidates: list[_Schemas]) -> None:
+    def __init__(self, sample: Sample, terms: Terms) -> None:
         self._terms = terms
         self._weight = sample.weight
-        self._chance_now = sample.otherwise.copy()
-        self._table_now = np.full(len(sample), -1)
-        self._schemas = [tuple(schema) for each in candidates for schema in each.dimensions.tolist()]
-        self._places = np.concatenate([np.zeros(0), *(each.places for each in candidates)])
-        there = np.concatenate([np.zeros(0), *(each.there for each in candidates)])
-        self._lookup = terms.costs.lookup * there
-        offsets = np.cumsum([0, *(len(each.places) for each in candidates)])
-        numbers = [each.number + offset for each, offset in zip(candidates, offsets, strict=False)]
-        self._number = np.concatenate([np.zeros(0, np.int64), *numbers])
-        self._row = np.concatenate([np.zeros(0, np.int32), *(each.row for each in candidates)])
-        self._chance = np.concatenate([np.zeros(0), *(each.chance for each in candidates)])
-        self._chosen: list[int] = []
+        self._taken: list[int] = []
+        self._chance = sample.otherwise.copy()
+        """Of each clause: that an event opens its access path."""
+        self._table = np.full(len(sample), -1)
+        """Of each clause: in which of the tables taken that is, or -1."""
+        self._candidates = _candidates(sample, terms)
+        self._keep_better(np.full(len(self._candidates.places), True))
 
-    def run(self) -> list[Choice]:
-        """Take tables while one pays and fits."""
-        made: list[Choice] = []
-        self._keep(self._chance < self._chance_now[self._row])
-        while len(made) < self._terms.most_tables and len(self._row):
-            benefit, population = self._benefits()
-            number = self._best(benefit, population)
-            if number is None:
-                break
-            self._take(number)
-            made.append(
-                Choice(
-                    self._schemas[number],
-                    float(benefit[number]),
-                    float(population[number]),
-                    int(self._places[number]),
-                )
-            )
-            # Benefits only fall as tables are added: what does not pay now never will.
-            self._keep((benefit[self._number] > 0) & (self._chance < self._chance_now[self._row]))
-        return made
-
-    def _benefits(self) -> tuple[Numbers, Numbers]:
-        """Of each candidate: what it saves per event (section 3.2.2), and the clauses it would hold."""
-        saved = self._chance_now[self._row] - self._chance
-        checks = self._weight * np.bincount(self._number, saved, minlength=len(self._places))
-        holders = np.bincount(self._number, minlength=len(self._places)).astype(np.float64)
-        return self._terms.costs.check * checks - self._lookup, self._weight * holders
-
-    def _best(self, benefit: Numbers, population: Numbers) -> int | None:
-        """The candidate that saves most per byte, of those that save and fit."""
-        space = table_bytes(self._places, population)
+    def take_best(self) -> Choice | None:
+        """Take the table that saves the most per byte (section 3.2.3); None if none pays and fits."""
+        candidates, benefit = self._candidates, self._benefit()
+        population = self._weight * candidates.totals()
+        space = table_bytes(candidates.places, population)
         able = (benefit > 0) & (self._used() + space <= self._terms.space)
         if not able.any():
             return None
-        return int(np.argmax(np.where(able, benefit / space, 0.0)))
+        best = int(np.argmax(np.where(able, benefit / space, 0.0)))
+        self._move_clauses(best)
+        # Benefits only fall as tables are added: what does not pay now never will.
+        self._keep_better(benefit > 0)
+        schema = tuple(each for each in candidates.dimensions[best].tolist() if each >= 0)
+        return Choice(schema, float(benefit[best]), float(population[best]), int(candidates.places[best]))
+
+    def _benefit(self) -> Numbers:
+        """Of each candidate: nanoseconds per event of the checks it saves, less its lookup (section 3.2.2)."""
+        candidates, costs = self._candidates, self._terms.costs
+        checks = self._weight * candidates.totals(self._chance[candidates.row] - candidates.chance)
+        return costs.check * checks - costs.lookup * candidates.there
 
     def _used(self) -> float:
         """The space of the tables taken so far, with the clauses that later ones have left them."""
-        moved = self._table_now[self._table_now >= 0]
-        holders = np.bincount(moved, minlength=len(self._chosen)).astype(np.float64)
-        return float(table_bytes(self._places[self._chosen], self._weight * holders).sum())
+        holders = np.bincount(self._table[self._table >= 0], minlength=len(self._taken)).astype(np.float64)
+        return float(table_bytes(self._candidates.places[self._taken], self._weight * holders).sum())
 
-    def _take(self, number: int) -> None:
-        moving = np.flatnonzero(self._number == number)
-        rows = self._row[moving]
-        self._chance_now[rows] = self._chance[moving]
-        self._table_now[rows] = len(self._chosen)
-        self._chosen.append(number)
+    def _move_clauses(self, best: int) -> None:
+        """Put the clauses that a table betters into it."""
+        moving = np.flatnonzero(self._candidates.number == best)
+        rows = self._candidates.row[moving]
+        self._chance[rows] = self._candidates.chance[moving]
+        self._table[rows] = len(self._taken)
+        self._taken.append(best)
 
-    def _keep(self, alive: npt.NDArray[np.bool_]) -> None:
-        self._number, self._row, self._chance = self._number[alive], self._row[alive], self._chance[alive]
+    def _keep_better(self, paying: npt.NDArray[np.bool_]) -> None:
+        """Forget occurrences of schemas that do not pay, and those that are no better than what a clause has."""
+        known = self._candidates
+        better = known.chance < self._chance[known.row]
+        self._candidates = known.occurring(paying[known.number] & better)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from harken.matching.clusters.kernels.placing import FREE_CLASSES
+from harken.matching.clusters.kernels.blocks import FREE_CLASSES
 from harken.matching.clusters.kernels.soundness import Found, clusters_are_sound, owners_are_sound, room_is_sound
 from harken.matching.contract import Slots
 from harken.matching.kernels.layout import (

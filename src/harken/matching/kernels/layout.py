@@ -20,10 +20,15 @@ and ranges in a pyramid of ever wider bands, each at the level where it spans no
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+Matrix: TypeAlias = Annotated[npt.NDArray[Scalar], 2]
+"""An array of rows and columns. All other arrays of the structures below have one axis, which need not be said."""
 
 LINE = 16
 """Words in a cache line."""
@@ -129,7 +134,7 @@ class Blocks(NamedTuple):
     """By shared clause: the block that holds it."""
     shared_head: npt.NDArray[np.int32]
     """By shared clause: its first node."""
-    nodes: npt.NDArray[np.int32]
+    nodes: Matrix[np.int32]
     """Who owns shared clauses: one row (below) per owner and clause."""
     spare: npt.NDArray[np.int64]
     """What is free (below)."""
@@ -151,8 +156,8 @@ class Events(NamedTuple):
     Columns stand for dimensions that some of the events have; column 0 for all others, and is missing throughout.
     """
 
-    code: npt.NDArray[np.int32]
-    label: npt.NDArray[np.int64]
+    code: Matrix[np.int32]
+    label: Matrix[np.int64]
     column: npt.NDArray[np.int32]
     """By dimension: its column, or 0."""
     dimension: npt.NDArray[np.int32]

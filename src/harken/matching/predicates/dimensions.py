@@ -6,14 +6,24 @@ Where predicates ask for order, it also becomes a **label** (see ordering.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
+from heapq import heappop, heappush
 
 import numpy as np
 import pyarrow as pa
 
+from harken.matching.kernels.layout import HIGHEST, LOWEST
 from harken.matching.predicates.ordering import ConstantOrder, Held
-from harken.matching.predicates.rows import OPERAND_TYPES, listed, operand_columns, operands_of
+from harken.matching.predicates.rows import (
+    BOUNDS,
+    OPERAND_TYPES,
+    Row,
+    constant_in,
+    listed,
+    operand_columns,
+    operands_of,
+)
 from harken.matching.saving import State, counted, require
 from harken.model.numbers import equal_constant
 from harken.model.values import EventValue, Kind, Value, checked_constant, kind_of
@@ -96,6 +106,95 @@ class Dimension:
         if isinstance(value, Decimal):
             value = equal_constant(value)
         return self.codes.get(value, 0)  # type: ignore[arg-type]  # decimals that equal no constant are no key
+
+    def bounds(self, rows: tuple[Row, ...]) -> tuple[int, int]:
+        """The least and the greatest label of a value that is within these bounds."""
+        low, high = LOWEST, HIGHEST
+        for _, operator, operand in rows:
+            from_below, offset = BOUNDS[operator]
+            label = self.order.label_of_constant(constant_in(operand)) + offset
+            low, high = (label, high) if from_below else (low, label)
+        return low, high
+
+
+class Dimensions:
+    """The dimensions by number, and by attribute and kind those that predicates look at.
+
+    One that no predicate looks at any more keeps its number, and what it knows, until another is in need of one:
+    then it is renamed, and who was to `forget` it is told.
+    """
+
+    def __init__(self, forget: Callable[[int], None]) -> None:
+        self.all: list[Dimension] = []
+        self.by_attribute: dict[str, dict[Kind | None, Dimension]] = {}
+        self._forget = forget
+        self._idle: dict[tuple[str, Kind | None], Dimension] = {}
+        """Dimensions that no predicate looks at."""
+        self._spare: list[int] = []
+        """A heap of the numbers of these, and of some that have come to be looked at again."""
+        self._renamed: list[int] = []
+
+    @property
+    def in_use(self) -> int:
+        """How many dimensions predicates look at."""
+        return len(self.all) - len(self._idle)
+
+    def renamed(self) -> list[int]:
+        """The dimensions that have come to stand for something else since this was last asked."""
+        renamed, self._renamed = self._renamed, []
+        return renamed
+
+    def look_at(self, attribute: str, kind: Kind | None) -> Dimension:
+        """The dimension of an attribute and a kind, for one more predicate that looks at it."""
+        of_attribute = self.by_attribute.setdefault(attribute, {})
+        found = of_attribute.get(kind)
+        if found is None:
+            found = self._idle.pop((attribute, kind), None) or self._new(attribute, kind)
+            of_attribute[kind] = found
+        found.predicates += 1
+        return found
+
+    def look_away(self, dimension: Dimension) -> None:
+        """One predicate less looks at a dimension."""
+        dimension.predicates -= 1
+        if not dimension.predicates:
+            self._retire(dimension)
+
+    def restore(self, state: State, room: Sequence[int]) -> None:
+        """Become what others were, as if predicates looked at each. Only one without any can."""
+        self.all.extend(dimensions_of(state, room))
+        for dimension in self.all:
+            self.by_attribute.setdefault(dimension.attribute, {})[dimension.kind] = dimension
+
+    def retire_idle(self) -> None:
+        """Take note of which dimensions no predicate looks at, after all others have been restored."""
+        for dimension in self.all:
+            if not dimension.predicates:
+                self._retire(dimension)
+
+    def _new(self, attribute: str, kind: Kind | None) -> Dimension:
+        """A dimension with the number of one that nobody looks at, and its room for constants, or a new number."""
+        while self._spare:
+            known = self.all[heappop(self._spare)]
+            known.is_spare = False
+            if self._idle.pop((known.attribute, known.kind), None) is not None:
+                found = self.all[known.number] = known.renamed(attribute, kind)
+                self._forget(found.number)
+                self._renamed.append(found.number)
+                return found
+        found = Dimension(len(self.all), attribute, kind)
+        self.all.append(found)
+        return found
+
+    def _retire(self, dimension: Dimension) -> None:
+        of_attribute = self.by_attribute[dimension.attribute]
+        del of_attribute[dimension.kind]
+        if not of_attribute:
+            del self.by_attribute[dimension.attribute]
+        self._idle[dimension.attribute, dimension.kind] = dimension
+        if not dimension.is_spare:
+            dimension.is_spare = True
+            heappush(self._spare, dimension.number)
 
 
 _DIMENSIONS = pa.schema([("attribute", pa.string()), ("kind", pa.string()), ("epoch", pa.int64())])

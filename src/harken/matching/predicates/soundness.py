@@ -19,6 +19,8 @@ from harken.matching.kernels.layout import (
     EQUAL,
     FALSE,
     INTERVAL,
+    IS_ABSENT,
+    IS_PRESENT,
     MEMBER,
     TESTED,
     UNKNOWN,
@@ -26,8 +28,10 @@ from harken.matching.kernels.layout import (
 )
 from harken.matching.predicates.bands import Bands
 from harken.matching.predicates.dimensions import Dimension
+from harken.matching.predicates.rows import BOUNDS, Row, canonical, constant_in, meaning
 from harken.matching.saving import require
-from harken.model.values import Value
+from harken.model.values import SPATIAL_KINDS, Kind, Value, kind_of
+from harken.normal.operators import OPERATORS, expression_of
 
 Integers = npt.NDArray[np.integer[Any]]
 
@@ -57,6 +61,31 @@ class Sense(NamedTuple):
     constants: Sequence[Value]
     low: int
     high: int
+
+
+def sense_of(rows: tuple[Row, ...], by_attribute: Mapping[str, Mapping[Kind | None, Dimension]]) -> Sense:
+    """What a predicate says of a dimension that is there; ValueError if it is none."""
+    name, operator, operand = rows[0]
+    operators = {row[1] for row in rows}
+    require(len(rows) == 1 or operators == {"in"} or operators <= BOUNDS.keys(), "a predicate is several")
+    require(all(row[0] == name for row in rows) and operator in OPERATORS, "a predicate is of two attributes")
+    # The same predicate would be interned anew if it were said in any other way.
+    require(rows == tuple(sorted(set(rows))), "a predicate is not said as it is known")
+    require(all(each == canonical(operator, each) for _, _, each in rows), "an operand is not said as it is known")
+    code, kind = meaning(operator, operand)
+    dimension = by_attribute[name][kind]
+    if code in (TESTED, IS_PRESENT, IS_ABSENT):
+        expression_of([rows])  # looks at its parts itself
+        return Sense(code, dimension, (), 0, 0)
+    constants = [constant_in(each) for _, _, each in rows]
+    require(all(kind_of(constant) is kind for constant in constants), "a predicate is of two kinds")
+    low, high = 0, 0
+    if code == INTERVAL:
+        require(kind not in SPATIAL_KINDS, "shapes are in no order")
+        low, high = dimension.bounds(rows)
+    elif code != MEMBER:
+        low = dimension.codes[constants[0]]
+    return Sense(code, dimension, constants, low, high)
 
 
 def check_predicates(

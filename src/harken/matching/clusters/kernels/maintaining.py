@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.jit import part, tight
+from harken.matching.clusters.kernels.blocks import insert, remove
 from harken.matching.clusters.kernels.choosing import NO_TABLE, choose, residual_of
-from harken.matching.clusters.kernels.placing import clause_predicates, insert, remove
+from harken.matching.clusters.kernels.placing import clause_predicates
 from harken.matching.kernels.layout import (
     CAPACITY,
     EQUAL,

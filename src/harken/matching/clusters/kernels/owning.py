@@ -1,4 +1,16 @@
-"""Who owns shared clauses: doubly linked lists in a flat array, so that one of a million owners leaves at once."""
+"""Who owns shared clauses: doubly linked lists in a flat array, so that one of a million owners leaves at once.
+
+A node (layout.py) says that a subscription asks for a shared clause. It is in two lists: with the other owners of
+the clause, and with the other clauses of the owner. Here slots 31, 12 and 40 ask for clause 7, and 12 for another:
+
+    shared_head[7] ─►  node 4   ── AFTER ─►  node 9   ── AFTER ─►  node 2   ── AFTER ─► -1     BEFORE leads back
+                       SLOT 31               SLOT 12               SLOT 40
+                       ALONE                 SIBLING 5             ALONE
+                                               │
+    block_of[12] = SHARED + 9                  └─►  node 5, of another clause: SLOT 12, LAST
+
+Numbers of clauses that have no owner left, and nodes that are in no list, are in lists of what is free.
+"""
 
 from __future__ import annotations
 
@@ -45,15 +57,28 @@ def new_shared(blocks: Blocks, block: int) -> int:
 
 
 @part
-def add_owner(blocks: Blocks, number: int, slot: int, alone: bool) -> None:
-    """A subscription asks for a shared clause; `alone` if it has no other."""
-    spare, nodes = blocks.spare, blocks.nodes
+def free_shared(blocks: Blocks, number: int) -> None:
+    """A shared clause has no owner left."""
+    blocks.shared_head[number] = blocks.spare[FREE_SHARED]
+    blocks.spare[FREE_SHARED] = number
+
+
+@part
+def _new_node(blocks: Blocks) -> int:
+    spare = blocks.spare
     node = spare[FREE_NODE]
     if node >= 0:
-        spare[FREE_NODE] = nodes[node, AFTER]
+        spare[FREE_NODE] = blocks.nodes[node, AFTER]
     else:
         node = spare[END_NODE]
         spare[END_NODE] += 1
+    return node
+
+
+@part
+def add_owner(blocks: Blocks, number: int, slot: int, alone: bool) -> None:
+    """A subscription asks for a shared clause; `alone` if it has no other."""
+    nodes, node = blocks.nodes, _new_node(blocks)
     following = blocks.shared_head[number]
     nodes[node, SLOT], nodes[node, CLAUSE] = slot, number
     nodes[node, AFTER], nodes[node, BEFORE] = following, -1
@@ -79,10 +104,3 @@ def drop_owner(blocks: Blocks, node: int) -> None:
         nodes[following, BEFORE] = before
     nodes[node, AFTER] = blocks.spare[FREE_NODE]
     blocks.spare[FREE_NODE] = node
-
-
-@part
-def free_shared(blocks: Blocks, number: int) -> None:
-    """A shared clause has no owner left."""
-    blocks.shared_head[number] = blocks.spare[FREE_SHARED]
-    blocks.spare[FREE_SHARED] = number

@@ -1,11 +1,24 @@
-"""Putting clauses into clusters, taking them out, and finding out again what a clause says."""
+"""Putting clauses into clusters, taking them out, and finding out again what a clause says.
+
+The clause `a = 3 AND b = 5 AND c < 9` of slot 40, its predicates numbered 2, 7 and 8, is placed in three steps:
+
+1. `choose` finds the access path that the fewest events open: the key of (a, b) in a key table, say.
+2. `residual_of` leaves what that does not say already: predicate 8. So the width of the entry is 1.
+3. `_enter` puts (8; 40) into the block of width 1 under that key (blocks.py). If an entry (8; ...) is there, it
+   becomes one of a shared clause, which slot 40 owns too (owning.py).
+
+Reading an entry goes the other way: the key says 2 and 7, its columns 8.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from harken.jit import part, tight
+from harken.matching.clusters.kernels.blocks import append, cluster_for, find_entry, header, ids_at, remove
 from harken.matching.clusters.kernels.choosing import NO_TABLE, choose, residual_of
 from harken.matching.clusters.kernels.owning import (
     add_owner,
@@ -37,282 +50,11 @@ from harken.matching.kernels.layout import (
     Tables,
 )
 
-FREE_CLASSES = 64
-"""Free blocks are kept by size in lines; larger ones are left to compaction."""
-
 SEEN = 256
 """Entries of a cluster that are looked at for one that asks the same."""
 
 
-@part
-def lines_for(entries: int, width: int) -> int:
-    """Cache lines that a block needs for this many entries."""
-    return (HEADER + entries * (width + 1) + LINE - 1) // LINE
-
-
-@part
-def room_in(lines: int, width: int) -> int:
-    """Entries that fit into a block of this many lines."""
-    return (lines * LINE - HEADER) // (width + 1)
-
-
-@part
-def _allocate(words: npt.NDArray[np.uint32], free: npt.NDArray[np.int64], lines: int) -> int:
-    """A block of lines: a freed one of that size, or from the end. free[0] is the end; 0 if there is no room."""
-    if lines < FREE_CLASSES and free[lines] > 0:
-        block = free[lines]
-        free[lines] = np.int64(words[block * LINE + NEXT])
-        return block
-    block = free[0]
-    if (block + lines) * LINE > len(words):
-        return 0
-    free[0] = block + lines
-    return block
-
-
-@part
-def _release(words: npt.NDArray[np.uint32], free: npt.NDArray[np.int64], block: int, lines: int) -> None:
-    if lines < FREE_CLASSES:
-        words[block * LINE + NEXT] = free[lines]
-        free[lines] = block
-
-
-@part
-def _grown(lines: int) -> int:
-    return lines + max(1, lines // 2)
-
-
-@part
-def _set_block(blocks: Blocks, entry_id: int, block: int) -> None:
-    if entry_id >= SHARED:
-        blocks.shared_block[entry_id - SHARED] = block
-    else:
-        blocks.block_of[entry_id] = block
-
-
-@part
-def _cluster_for(blocks: Blocks, free: npt.NDArray[np.int64], place: int, table: int, key: int, width: int) -> int:
-    """The block for entries of this width at a place of the directory, made if there is none; 0 without room."""
-    words = blocks.words
-    block = np.int64(blocks.directory[place])
-    while block > 0 and words[block * LINE + WIDTH] != width:
-        block = np.int64(words[block * LINE + NEXT])
-    if block == 0:
-        lines = lines_for(1, width)
-        block = _allocate(words, free, lines)
-        if block > 0:
-            base = block * LINE
-            words[base + LENGTH] = 0
-            words[base + CAPACITY] = room_in(lines, width)
-            words[base + WIDTH] = width
-            words[base + NEXT] = blocks.directory[place]
-            words[base + TABLE] = table
-            words[base + KEY] = key
-            blocks.directory[place] = block
-    return block
-
-
-@part
-def append(
-    blocks: Blocks,
-    free: npt.NDArray[np.int64],
-    place: int,
-    block: int,
-    residual: npt.NDArray[np.int64],
-    width: int,
-    entry_id: int,
-) -> int:
-    """Append an entry to a cluster, which may move for it; its block then, or 0 if words ran out of room."""
-    words = blocks.words
-    if words[block * LINE + LENGTH] == words[block * LINE + CAPACITY]:
-        block = _moved_to_larger(blocks, free, place, block, width)
-        if block == 0:
-            return 0
-    base = block * LINE
-    entry, capacity = np.int64(words[base + LENGTH]), np.int64(words[base + CAPACITY])
-    for column in range(width):
-        words[base + HEADER + column * capacity + entry] = residual[column]
-    words[base + HEADER + width * capacity + entry] = entry_id
-    words[base + LENGTH] = entry + 1
-    return block
-
-
-@part
-def insert(
-    blocks: Blocks,
-    free: npt.NDArray[np.int64],
-    place: int,
-    table: int,
-    key: int,
-    residual: npt.NDArray[np.int64],
-    width: int,
-    entry_id: int,
-) -> bool:
-    """Append an entry that exists to the cluster of its width at another place. False without room."""
-    block = _cluster_for(blocks, free, place, table, key, width)
-    if block > 0:
-        block = append(blocks, free, place, block, residual, width, entry_id)
-    if block > 0:
-        _set_block(blocks, entry_id, block)
-    return block > 0
-
-
-@part
-def _same_clause(words: npt.NDArray[np.uint32], block: int, residual: npt.NDArray[np.int64], width: int) -> int:
-    """The entry of a cluster that asks for the same, or -1. What many ask for comes early: not all are seen."""
-    first = block * LINE + HEADER
-    capacity = np.int64(words[block * LINE + CAPACITY])
-    seen, wanted = min(int(words[block * LINE + LENGTH]), SEEN), np.uint32(residual[0])
-    alike = 0
-    for at in range(first, first + seen):
-        alike += words[at] == wanted
-    if alike == 0:
-        return -1
-    for entry in range(seen):
-        same = words[first + entry] == wanted
-        for column in range(1, width):
-            if not same:
-                break
-            same = words[first + column * capacity + entry] == residual[column]
-        if same:
-            return entry
-    return -1
-
-
-@part
-def enter(
-    tables: Tables,
-    blocks: Blocks,
-    free: npt.NDArray[np.int64],
-    table: int,
-    key: int,
-    residual: npt.NDArray[np.int64],
-    width: int,
-    slot: int,
-    alone: bool,
-) -> bool:
-    """Put a new clause under its access path, or share the same one there. False without room."""
-    words, place = blocks.words, tables.base[table] + key
-    block = _cluster_for(blocks, free, place, table, key, width)
-    if block == 0 or not has_room_to_share(blocks):
-        return False
-    same = _same_clause(words, block, residual, width) if width > 0 else -1
-    if same >= 0:
-        base = block * LINE
-        ids = base + HEADER + width * np.int64(words[base + CAPACITY])
-        entry_id = np.int64(words[ids + same])
-        if entry_id < SHARED:
-            number = new_shared(blocks, block)
-            add_owner(blocks, number, entry_id, True)
-            entry_id = SHARED + number
-            words[ids + same] = entry_id
-        add_owner(blocks, entry_id - SHARED, slot, alone)
-        return True
-    if alone:
-        block = append(blocks, free, place, block, residual, width, slot)
-        if block == 0:
-            return False
-        blocks.block_of[slot] = block
-        tables.population[table] += 1
-        return True
-    number = new_shared(blocks, block)
-    block = append(blocks, free, place, block, residual, width, SHARED + number)
-    if block == 0:
-        free_shared(blocks, number)
-        return False
-    blocks.shared_block[number] = block
-    add_owner(blocks, number, slot, False)
-    tables.population[table] += 1
-    return True
-
-
-@part
-def _moved_to_larger(blocks: Blocks, free: npt.NDArray[np.int64], place: int, block: int, width: int) -> int:
-    """Copy a full block into a larger one and put that in its place; 0 if words ran out of room."""
-    words = blocks.words
-    base = block * LINE
-    length, capacity = np.int64(words[base + LENGTH]), np.int64(words[base + CAPACITY])
-    old_lines = lines_for(capacity, width)
-    lines = _grown(old_lines)
-    larger = _allocate(words, free, lines)
-    if larger == 0:
-        return 0
-    to, new_capacity = larger * LINE, room_in(lines, width)
-    for word in range(HEADER):
-        words[to + word] = words[base + word]
-    words[to + CAPACITY] = new_capacity
-    for column in range(width + 1):
-        for entry in range(length):
-            words[to + HEADER + column * new_capacity + entry] = words[base + HEADER + column * capacity + entry]
-    for entry in range(length):
-        _set_block(blocks, np.int64(words[to + HEADER + width * new_capacity + entry]), larger)
-    _replace(blocks, place, block, larger)
-    _release(words, free, block, old_lines)
-    return larger
-
-
-@part
-def _replace(blocks: Blocks, place: int, old: int, new: int) -> None:
-    """Put a block in the place of another among those of an access path."""
-    words = blocks.words
-    block = np.int64(blocks.directory[place])
-    if block == old:
-        blocks.directory[place] = new
-        return
-    while words[block * LINE + NEXT] != old:
-        block = np.int64(words[block * LINE + NEXT])
-    words[block * LINE + NEXT] = new
-
-
-@tight
-def find_entry(words: npt.NDArray[np.uint32], block: int, entry_id: int) -> int:
-    """Where in a block an entry is."""
-    base = block * LINE
-    ids = base + HEADER + np.int64(words[base + WIDTH]) * np.int64(words[base + CAPACITY])
-    for entry in range(np.int64(words[base + LENGTH])):
-        if words[ids + entry] == entry_id:
-            return entry
-    return -1
-
-
-@part
-def remove(words: npt.NDArray[np.uint32], block: int, entry: int) -> None:
-    """Take an entry out; the last one fills its place. An empty block stays for the next to come."""
-    base = block * LINE
-    width, capacity = np.int64(words[base + WIDTH]), np.int64(words[base + CAPACITY])
-    last = np.int64(words[base + LENGTH]) - 1
-    for column in range(width + 1):
-        at = base + HEADER + column * capacity
-        words[at + entry] = words[at + last]
-    words[base + LENGTH] = last
-
-
-@tight
-def clause_predicates(
-    predicates: PredicateArrays,
-    tables: Tables,
-    words: npt.NDArray[np.uint32],
-    block: int,
-    entry: int,
-    into: npt.NDArray[np.int64],
-) -> int:
-    """All predicate words of an entry: those of its access path, then the others. How many."""
-    base = block * LINE
-    width, capacity = np.int64(words[base + WIDTH]), np.int64(words[base + CAPACITY])
-    table, key = np.int64(words[base + TABLE]), np.int64(words[base + KEY])
-    count = 0
-    if table == PREDICATE_TABLE:
-        into[0] = key
-        count = 1
-    elif table >= FIRST_KEY_TABLE:
-        for at in range(tables.first[table], tables.first[table + 1]):
-            code = key // tables.stride[at] % tables.radix[at]
-            into[count] = predicates.equal[predicates.equal_first[tables.dimension[at]] + code]
-            count += 1
-    for column in range(width):
-        into[count] = words[base + HEADER + column * capacity + entry]
-        count += 1
-    return count
+# ---------------------------------------------------------------- in
 
 
 @tight
@@ -331,30 +73,82 @@ def place_clauses(
         words = clauses.words[clauses.first[clause] : clauses.first[clause + 1]]
         table, key, _ = choose(predicates, tables, chances, words, NO_TABLE)
         width = residual_of(predicates, tables, chances, table, key, words, residual)
-        if not enter(
-            tables, blocks, free, table, key, residual, width, clauses.slot[clause], clauses.alone[clause]
-        ):
+        slot, alone = clauses.slot[clause], clauses.alone[clause]
+        if not _enter(tables, blocks, free, table, key, residual, width, slot, alone):
             return clause
     return len(clauses.slot)
 
 
 @part
-def _take_entry(
-    predicates: PredicateArrays,
+def _enter(
     tables: Tables,
     blocks: Blocks,
-    block: int,
-    entry_id: int,
-    is_last: bool,
-    into: npt.NDArray[np.int64],
-) -> int:
-    """Write down what an entry asks for, and remove it if this was its last owner; how many words."""
-    entry = find_entry(blocks.words, block, entry_id)
-    count = clause_predicates(predicates, tables, blocks.words, block, entry, into)
-    if is_last:
-        remove(blocks.words, block, entry)
-        tables.population[np.int64(blocks.words[block * LINE + TABLE])] -= 1
-    return count
+    free: npt.NDArray[np.int64],
+    table: int,
+    key: int,
+    residual: npt.NDArray[np.int64],
+    width: int,
+    slot: int,
+    alone: bool,
+) -> bool:
+    """Put a new clause under its access path, or share the same one there. False without room."""
+    place = tables.base[table] + key
+    block = cluster_for(blocks, free, place, table, key, width)
+    if block == 0 or not has_room_to_share(blocks):
+        return False
+    same = _same_clause(blocks.words, block, residual, width) if width > 0 else -1
+    if same >= 0:
+        _share(blocks, block, same, slot, alone)
+        return True
+    if alone:
+        if not append(blocks, free, place, block, residual, width, slot):
+            return False
+        tables.population[table] += 1
+        return True
+    number = new_shared(blocks, block)
+    if not append(blocks, free, place, block, residual, width, SHARED + number):
+        free_shared(blocks, number)
+        return False
+    add_owner(blocks, number, slot, False)
+    tables.population[table] += 1
+    return True
+
+
+@part
+def _same_clause(words: npt.NDArray[np.uint32], block: int, residual: npt.NDArray[np.int64], width: int) -> int:
+    """The entry of a cluster that asks for the same, or -1. What many ask for comes early: not all are seen."""
+    first, capacity = block * LINE + HEADER, header(words, block, CAPACITY)
+    seen, wanted = min(header(words, block, LENGTH), SEEN), np.uint32(residual[0])
+    alike = 0
+    for at in range(first, first + seen):
+        alike += words[at] == wanted
+    if alike == 0:
+        return -1
+    for entry in range(seen):
+        same = words[first + entry] == wanted
+        for column in range(1, width):
+            if not same:
+                break
+            same = words[first + column * capacity + entry] == residual[column]
+        if same:
+            return entry
+    return -1
+
+
+@part
+def _share(blocks: Blocks, block: int, entry: int, slot: int, alone: bool) -> None:
+    """Let a subscription own an entry too; one that was a subscription's own becomes a shared clause first."""
+    at = ids_at(blocks.words, block) + entry
+    entry_id = np.int64(blocks.words[at])
+    if entry_id < SHARED:
+        number = new_shared(blocks, block)
+        add_owner(blocks, number, entry_id, True)
+        entry_id = SHARED + number
+        blocks.words[at] = entry_id
+    add_owner(blocks, entry_id - SHARED, slot, alone)
+
+
+# ---------------------------------------------------------------- out
 
 
 @tight
@@ -373,35 +167,76 @@ def take_out(
     Returns the first that found no room for its words, or their number; and how many words there are.
     """
     for at in range(start, len(slots)):
-        slot = slots[at]
-        located = np.int64(blocks.block_of[slot])
-        while located > 0:
+        while blocks.block_of[slots[at]] > 0:
             if count + widest > len(taken):
                 return at, count
-            if located < SHARED:
-                count += _take_entry(predicates, tables, blocks, located, slot, True, taken[count:])
-                located = 0
-            else:
-                node = located - SHARED
-                number, sibling = blocks.nodes[node, CLAUSE], np.int64(blocks.nodes[node, SIBLING])
-                drop_owner(blocks, node)
-                block, is_last = np.int64(blocks.shared_block[number]), blocks.shared_head[number] < 0
-                entry_id = SHARED + np.int64(number)
-                count += _take_entry(predicates, tables, blocks, block, entry_id, is_last, taken[count:])
-                if is_last:
-                    free_shared(blocks, number)
-                located = SHARED + sibling if sibling >= 0 else 0
-            blocks.block_of[slot] = located
+            count += _take_clause(predicates, tables, blocks, slots[at], taken[count:])
     return len(slots), count
 
 
 @part
-def _first_owner(blocks: Blocks, entry_id: int) -> tuple[int, int]:
-    """Whose an entry is, and the node that says so, if it is shared."""
-    if entry_id < SHARED:
-        return entry_id, -1
-    node = np.int64(blocks.shared_head[entry_id - SHARED])
-    return (np.int64(blocks.nodes[node, SLOT]) if node >= 0 else -1), node
+def _take_clause(
+    predicates: PredicateArrays, tables: Tables, blocks: Blocks, slot: int, into: npt.NDArray[np.int64]
+) -> int:
+    """Remove the first clause of a subscription, and write down what it asks for; how many words."""
+    located = np.int64(blocks.block_of[slot])
+    block, entry_id, is_last, following = located, slot, True, 0
+    if located >= SHARED:
+        node = located - SHARED
+        number, sibling = np.int64(blocks.nodes[node, CLAUSE]), np.int64(blocks.nodes[node, SIBLING])
+        drop_owner(blocks, node)
+        block, entry_id = np.int64(blocks.shared_block[number]), SHARED + number
+        is_last = blocks.shared_head[number] < 0
+        following = SHARED + sibling if sibling >= 0 else 0
+        if is_last:
+            free_shared(blocks, number)
+    entry = find_entry(blocks.words, block, entry_id)
+    count = clause_predicates(predicates, tables, blocks.words, block, entry, into)
+    if is_last:
+        remove(blocks.words, block, entry)
+        tables.population[header(blocks.words, block, TABLE)] -= 1
+    blocks.block_of[slot] = following
+    return count
+
+
+# ---------------------------------------------------------------- what they say
+
+
+@tight
+def clause_predicates(
+    predicates: PredicateArrays,
+    tables: Tables,
+    words: npt.NDArray[np.uint32],
+    block: int,
+    entry: int,
+    into: npt.NDArray[np.int64],
+) -> int:
+    """All predicate words of an entry: those of its access path, then the others. How many."""
+    table, key = header(words, block, TABLE), header(words, block, KEY)
+    count = 0
+    if table == PREDICATE_TABLE:
+        into[0] = key
+        count = 1
+    elif table >= FIRST_KEY_TABLE:
+        for at in range(tables.first[table], tables.first[table + 1]):
+            code = key // tables.stride[at] % tables.radix[at]
+            into[count] = predicates.equal[predicates.equal_first[tables.dimension[at]] + code]
+            count += 1
+    first, capacity = block * LINE + HEADER, header(words, block, CAPACITY)
+    for column in range(header(words, block, WIDTH)):
+        into[count] = words[first + column * capacity + entry]
+        count += 1
+    return count
+
+
+class ReadClauses(NamedTuple):
+    """Clauses that were read, as many as there is room for."""
+
+    counts: npt.NDArray[np.int64]
+    """How many clauses there are, and how many words of all."""
+    size: npt.NDArray[np.int64]
+    slot: npt.NDArray[np.int64]
+    words: npt.NDArray[np.int64]
 
 
 @tight
@@ -412,96 +247,49 @@ def read_clauses(
     places: npt.NDArray[np.int64],
     wanted: npt.NDArray[np.bool_],
     clause: npt.NDArray[np.int64],
-    counts: npt.NDArray[np.int64],
-    size: npt.NDArray[np.int64],
-    slot: npt.NDArray[np.int64],
-    words: npt.NDArray[np.int64],
+    into: ReadClauses,
 ) -> None:
-    """Write down size, owner and words of the clauses of wanted slots at these directory entries, if they fit.
+    """Write down size, owner and words of the clauses of wanted slots at these directory entries.
 
-    `counts` says how many clauses and words there are. A clause that several ask for is written down for each.
+    A clause that several ask for is written down for each. `clause` has room for the longest.
     """
-    counts[:] = 0
+    into.counts[:] = 0
+    words = blocks.words
     for place in places:
         block = np.int64(blocks.directory[place])
         while block > 0:
-            base = block * LINE
-            ids = base + HEADER + np.int64(blocks.words[base + WIDTH]) * np.int64(blocks.words[base + CAPACITY])
-            for entry in range(np.int64(blocks.words[base + LENGTH])):
-                width = clause_predicates(predicates, tables, blocks.words, block, entry, clause)
-                owner, node = _first_owner(blocks, np.int64(blocks.words[ids + entry]))
-                while owner >= 0:
-                    if owner < len(wanted) and wanted[owner]:
-                        if counts[0] < len(size):
-                            size[counts[0]], slot[counts[0]] = width, owner
-                            for at in range(width):
-                                words[counts[1] + at] = clause[at]
-                        counts[0] += 1
-                        counts[1] += width
-                    node = np.int64(blocks.nodes[node, AFTER]) if node >= 0 else -1
-                    owner = np.int64(blocks.nodes[node, SLOT]) if node >= 0 else -1
-            block = np.int64(blocks.words[base + NEXT])
+            for entry in range(header(words, block, LENGTH)):
+                size = clause_predicates(predicates, tables, words, block, entry, clause)
+                entry_id = np.int64(words[ids_at(words, block) + entry])
+                _write_for_owners(blocks, entry_id, wanted, clause[:size], into)
+            block = header(words, block, NEXT)
 
 
-def cluster_sizes(blocks: Blocks, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """How many clauses stand at each of these directory entries."""
-    sizes = np.zeros(len(places), np.int64)
-    _add_sizes(blocks, places, sizes)
-    return sizes
+@part
+def _write_for_owners(
+    blocks: Blocks,
+    entry_id: int,
+    wanted: npt.NDArray[np.bool_],
+    clause: npt.NDArray[np.int64],
+    into: ReadClauses,
+) -> None:
+    if entry_id < SHARED:
+        _write(entry_id, wanted, clause, into)
+        return
+    node = np.int64(blocks.shared_head[entry_id - SHARED])
+    while node >= 0:
+        _write(np.int64(blocks.nodes[node, SLOT]), wanted, clause, into)
+        node = np.int64(blocks.nodes[node, AFTER])
 
 
-@tight
-def _add_sizes(blocks: Blocks, places: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> None:
-    for at in range(len(places)):
-        block = np.int64(blocks.directory[places[at]])
-        while block > 0:
-            sizes[at] += blocks.words[block * LINE + LENGTH]
-            block = np.int64(blocks.words[block * LINE + NEXT])
-
-
-@tight
-def lines_in_use(blocks: Blocks) -> int:
-    """Cache lines that all clusters would need if none had room to spare."""
-    total = 0
-    for block in blocks.directory:
-        at = np.int64(block)
-        while at > 0:
-            base = at * LINE
-            if blocks.words[base + LENGTH] > 0:
-                total += lines_for(np.int64(blocks.words[base + LENGTH]), np.int64(blocks.words[base + WIDTH]))
-            at = np.int64(blocks.words[base + NEXT])
-    return total
-
-
-@tight
-def copy_compact(blocks: Blocks, words: npt.NDArray[np.uint32]) -> int:
-    """Copy all clusters into new words, side by side in the order of the directory; where they end, in lines."""
-    end = 1
-    for place in range(len(blocks.directory)):
-        block, before = np.int64(blocks.directory[place]), 0
-        blocks.directory[place] = 0
-        while block > 0:
-            base, to = block * LINE, end * LINE
-            length, width = np.int64(blocks.words[base + LENGTH]), np.int64(blocks.words[base + WIDTH])
-            capacity = np.int64(blocks.words[base + CAPACITY])
-            block = np.int64(blocks.words[base + NEXT])
-            if length == 0:
-                continue
-            lines = lines_for(length, width)
-            room = room_in(lines, width)
-            for word in range(HEADER):
-                words[to + word] = blocks.words[base + word]
-            words[to + CAPACITY], words[to + NEXT] = room, 0
-            for column in range(width + 1):
-                for entry in range(length):
-                    value = blocks.words[base + HEADER + column * capacity + entry]
-                    words[to + HEADER + column * room + entry] = value
-            for entry in range(length):
-                _set_block(blocks, np.int64(words[to + HEADER + width * room + entry]), end)
-            if before == 0:
-                blocks.directory[place] = end
-            else:
-                words[before * LINE + NEXT] = end
-            before = end
-            end += lines
-    return end
+@part
+def _write(owner: int, wanted: npt.NDArray[np.bool_], clause: npt.NDArray[np.int64], into: ReadClauses) -> None:
+    """Write down and count a clause of a wanted slot; one that there is no room for is only counted."""
+    counts = into.counts
+    if owner < len(wanted) and wanted[owner]:
+        if counts[0] < len(into.size):
+            into.size[counts[0]], into.slot[counts[0]] = len(clause), owner
+            for at in range(len(clause)):
+                into.words[counts[1] + at] = clause[at]
+        counts[0] += 1
+        counts[1] += len(clause)

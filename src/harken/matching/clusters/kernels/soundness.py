@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.jit import part, tight
-from harken.matching.clusters.kernels.placing import lines_for
+from harken.matching.clusters.kernels.blocks import lines_for
 from harken.matching.kernels.layout import (
     AFTER,
     ALL_TABLE,
