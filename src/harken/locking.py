@@ -18,7 +18,8 @@ lets the thread in that holds it, and what would see half a change or make one w
 
 **Threads that end** take their counter with them. **Forks** wait for running changes, so that the child has whole
 engines; it starts with new locks and no readers, as nobody is left to leave. They wait in the order in which doors
-were made: whoever holds one while waiting for another made that one later.
+were made: whoever holds one while waiting for another made that one later. What is taken within changes, and never
+the other way round, they wait for last.
 """
 
 from __future__ import annotations
@@ -213,6 +214,7 @@ class _Forks:
     """All that has to know. Without a lock, as whoever holds one of theirs may make another of them."""
 
     watched: ClassVar[dict[int, weakref.ref[Forked]]] = {}
+    last: ClassVar[list[Forked]] = []
     numbers = itertools.count()
     own = threading.local()
     """What a thread that forks has begun to wait for."""
@@ -220,7 +222,7 @@ class _Forks:
     @classmethod
     def living(cls) -> list[Forked]:
         """Those that there are, in the order in which they came."""
-        return [one for each in list(cls.watched.values()) if (one := each()) is not None]
+        return [one for each in list(cls.watched.values()) if (one := each()) is not None] + cls.last
 
     @classmethod
     def before(cls) -> None:
@@ -249,6 +251,11 @@ def watch_forks(one: Forked) -> None:
     """Tell something of forks, as long as it lives."""
     number, watched = next(_Forks.numbers), _Forks.watched
     watched[number] = weakref.ref(one, lambda _: watched.pop(number, None))
+
+
+def watch_forks_last(one: Forked) -> None:
+    """Tell something of forks when all others have been told, as long as the process lives."""
+    _Forks.last.append(one)
 
 
 if hasattr(os, "register_at_fork"):

@@ -179,6 +179,7 @@ def test_a_forked_process_has_a_whole_engine_though_others_look_and_change(cover
         market.match_batch(TABLE)
         market.unsubscribe(f"passing-{turn}")
 
+    assert works(market), "and all kernels are compiled, which takes longer than a child is waited for"
     with meanwhile(use, 3):
         assert all(in_child(lambda: works(market)) for _ in range(5))
     assert works(market)

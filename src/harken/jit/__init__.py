@@ -16,9 +16,11 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core.compiler_lock import global_compiler_lock
 
 from harken.jit import options, sources
 from harken.jit.keeping import KeptKernels
+from harken.locking import watch_forks_last
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -59,3 +61,21 @@ def _compiled(
         # numba would tell by a kernel's own file whether it is still the same, and not look at its callees'.
         dispatcher._cache = KeptKernels(function, tuned)
     return cast("Callable[Parameters, Result]", dispatcher)
+
+
+class _Compiling:
+    """A process that forks while a thread compiles would have a child that waits for that thread for ever."""
+
+    def before_fork(self) -> None:
+        """Wait until nobody compiles."""
+        global_compiler_lock.acquire()  # type: ignore[no-untyped-call]
+
+    def after_fork(self, *, child: bool) -> None:
+        """Go on compiling, here and there."""
+        del child
+        is_ours = global_compiler_lock.is_locked()  # type: ignore[no-untyped-call]
+        if is_ours:  # or the wait was interrupted
+            global_compiler_lock.release()  # type: ignore[no-untyped-call]
+
+
+watch_forks_last(_Compiling())

@@ -1,0 +1,35 @@
+"""A child that is forked while another thread compiles can compile too."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+from numba.core.compiler_lock import global_compiler_lock
+
+from harken.jit import kernel
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_process_forked_while_a_thread_compiles_can_compile():
+    begun, over = threading.Event(), threading.Event()
+
+    def compile_for_long() -> None:
+        with global_compiler_lock:
+            begun.set()
+            over.wait(60)
+
+    thread = threading.Thread(target=compile_for_long)
+    thread.start()
+    begun.wait(60)
+    threading.Timer(0.3, over.set).start()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)
+        os._exit(0 if kernel(lambda number: number + 1)(1) == 2 else 3)
+    assert os.waitpid(child, 0)[1] == 0
+    assert over.is_set(), "the fork waited"
+    thread.join(60)
+    assert kernel(lambda number: number + 2)(1) == 3, "here too"
