@@ -10,8 +10,9 @@ from typing import Self
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from harken.errors import CopyError
+from harken.errors import CapacityError, CopyError
 from harken.locking import watch_forks
 from harken.matching.contract import Incoming, Pairs, Slots
 from harken.matching.encoding.encoder import BLOCK, Encoder
@@ -57,14 +58,14 @@ class EncodedMatcher(ABC):
 
     def prepare(self, incoming: Incoming) -> None:
         """Have the compiled form; CapacityError if it might not be numbered, though none of it were known yet."""
-        clauses, predicates, names = 0, 0, set[str]()
-        for chunk in incoming.compiled.column("clauses").chunks:
-            first, last = (chunk.offsets[at].as_py() for at in (0, -1))
-            inner = chunk.values
-            clauses += last - first
-            predicates += inner.offsets[last].as_py() - inner.offsets[first].as_py()
-            names.update(inner.values.field("attribute").dictionary.to_pylist())
-        self._predicates.check_room(predicates, len(names))
+        chunks = incoming.compiled.column("clauses").chunks
+        try:
+            self._check_room(*_at_most(chunks))
+        except CapacityError:  # which slices of a large table may seem to ask for
+            self._check_room(*_counted(chunks))
+
+    def _check_room(self, clauses: int, predicates: int, attributes: int) -> None:
+        self._predicates.check_room(predicates, attributes)
         self._check_clauses(clauses, predicates)
 
     def add(self, slots: Slots, incoming: Incoming) -> None:
@@ -287,3 +288,23 @@ class EncodedMatcher(ABC):
     @abstractmethod
     def _match_from(self, start: int, events: Events, workspace: Workspace) -> tuple[int, int]:
         """Match events from `start` on: the first that was not matched, and how many results there are."""
+
+
+def _at_most(chunks: Sequence[pa.ListArray]) -> tuple[int, int, int]:
+    """No fewer clauses, predicates and attributes than there are: they are not counted."""
+    inner = [chunk.values for chunk in chunks]
+    predicates = [each.values for each in inner]
+    attributes = sum(len(each.field("attribute").dictionary) for each in predicates)
+    return sum(map(len, inner)), sum(map(len, predicates)), attributes
+
+
+def _counted(chunks: Sequence[pa.ListArray]) -> tuple[int, int, int]:
+    """The clauses, predicates and attributes of some columns of the compiled form."""
+    clauses, predicates, names = 0, 0, set[str]()
+    for chunk in chunks:
+        first, last = (chunk.offsets[at].as_py() for at in (0, -1))
+        inner = chunk.values
+        clauses += last - first
+        predicates += inner.offsets[last].as_py() - inner.offsets[first].as_py()
+        names.update(inner.values.field("attribute").dictionary.to_pylist())
+    return clauses, predicates, len(names)

@@ -5,8 +5,8 @@ A column of a type that the language has not is foreign as a whole: of it only m
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import TypeAlias
+from collections.abc import Callable
+from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -70,6 +70,22 @@ _FOREIGN_WORDS = {
 }
 
 
+Owner = TypeVar("Owner")
+Found = TypeVar("Found")
+
+
+class once(Generic[Owner, Found]):  # noqa: N801  # as `cached_property`, which before Python 3.12 takes a lock
+    """A property that is computed once. Threads that ask at the same moment may each compute it."""
+
+    def __init__(self, compute: Callable[[Owner], Found]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __get__(self, owner: Owner, _: type[Owner]) -> Found:
+        found = owner.__dict__[self._compute.__name__] = self._compute(owner)
+        return found
+
+
 class Column:
     """Values of one attribute, one per event."""
 
@@ -90,7 +106,7 @@ class Column:
         """The type as Arrow calls it."""
         return str(self._arrow_type)
 
-    @cached_property
+    @once
     def there(self) -> Mask:
         """Which rows have a value, foreign or not; empty if all have."""
         if self.type is None and pa.types.is_union(self._column.type):  # has no nulls of its own
@@ -99,7 +115,7 @@ class Column:
             return _ALL_VALID
         return np.asarray(self._column.is_valid().to_numpy(zero_copy_only=False))
 
-    @cached_property
+    @once
     def there_rows(self) -> slice | Mask:
         """An index of the rows that have a value."""
         return self.there if len(self.there) else slice(None)
@@ -114,7 +130,7 @@ class Column:
         """What the foreign values of this column are, in a few words."""
         return self.said if self.type is None else _FOREIGN_WORDS[self.type]
 
-    @cached_property
+    @once
     def foreign(self) -> Mask | None:
         """Which rows have a foreign value; None if no row has."""
         if self.type is None:
@@ -127,7 +143,7 @@ class Column:
             found = self._machine_numbers[1]
         return found if found is not None and found.any() else None
 
-    @cached_property
+    @once
     def valid(self) -> Mask:
         """Which rows have a value of the language; empty if all have."""
         if self.foreign is None:
@@ -139,7 +155,7 @@ class Column:
         """The values as machine numbers that say all, any where none is valid; None for values of other kinds."""
         return self._machine_numbers[0]
 
-    @cached_property
+    @once
     def _machine_numbers(self) -> tuple[Numbers | None, Mask | None]:
         column, kind = self._column, self._column.type
         if self.type is Type.FLOAT and not pa.types.is_decimal(kind):
@@ -151,7 +167,7 @@ class Column:
             return _integers(column, self.type)
         return None, None
 
-    @cached_property
+    @once
     def _sound(self) -> pa.Array:
         """The column without its foreign values."""
         if self.foreign is None:
