@@ -226,6 +226,9 @@ class _Forks:
 
     @classmethod
     def before(cls) -> None:
+        for each in cls.last:  # which may take long, and so far nobody is kept from changing anything
+            each.before_fork()
+            each.after_fork(child=False)
         told = cls.own.told = list[Forked]()
         for each in cls.living():
             told.append(each)  # before it waits, which an interrupt may end: then the process forks all the same

@@ -9,6 +9,7 @@ import threading
 import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
+from harken import jit
 from harken.jit import kernel
 
 
@@ -33,3 +34,25 @@ def test_a_process_forked_while_a_thread_compiles_can_compile():
     assert over.is_set(), "the fork waited"
     thread.join(60)
     assert kernel(lambda number: number + 2)(1) == 3, "here too"
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_thread_that_compiles_for_ever_holds_up_a_fork_and_its_child_not_for_ever(monkeypatch):
+    monkeypatch.setattr(jit, "PATIENCE", 0.1)
+    begun, over = threading.Event(), threading.Event()
+
+    def compile_for_ever() -> None:
+        with global_compiler_lock:
+            begun.set()
+            over.wait(60)
+
+    thread = threading.Thread(target=compile_for_ever)
+    thread.start()
+    begun.wait(60)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)
+        os._exit(0 if kernel(lambda number: number + 1)(1) == 2 else 3)
+    assert os.waitpid(child, 0)[1] == 0
+    over.set()
+    thread.join(60)

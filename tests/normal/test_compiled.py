@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harken import Engine, SymmetricEngine
 from harken.errors import SubscriptionError
 from harken.language import parse, to_text
 from harken.model.evaluation import truth
 from harken.model.limits import DEFAULT_LIMITS, Limits
 from harken.model.subscriptions import Validity
+from harken.normal.columns import NestedClauses
 from harken.normal.compiled import CLAUSES, CompiledBuilder, compiled_schema, conform, id_array, is_compiled
 from harken.normal.decompiled import expressions_of
 from harken.normal.form import normalise
@@ -338,3 +340,21 @@ def test_every_operator_can_be_read_back():
         table = conform(plain([[[row]]]))
         assert compiled_faults(table, DEFAULT_LIMITS) == {}, operator
         assert expressions_of(table)
+
+
+def test_lists_of_nothing_may_lack_their_offsets_as_spark_hands_them_over():
+    """Arrow itself would crash on them."""
+    whole = compiled("x = 1").column("clauses").chunk(0)
+    nothing = [None, pa.py_buffer(b"")]
+    inner = pa.ListArray.from_buffers(whole.type.value_type, 0, nothing, children=[whole.values.values[:0]])
+    outer = pa.ListArray.from_buffers(whole.type, 0, nothing, children=[inner])
+    none_of_one = pa.ListArray.from_buffers(whole.type, 1, [None, pa.py_buffer(bytes(8))], children=[inner])
+    for lists, counts in ((outer, []), (none_of_one, [0])):
+        found = NestedClauses.of(lists)
+        assert found.clause_counts.tolist() == counts
+        assert len(found.predicate_counts) == len(found.predicates) == 0
+        ids = pa.array([f"i{at}" for at in range(len(lists))], pa.string())
+        table = pa.table({"id": ids, "clauses": lists})
+        for engine in (Engine("dynamic"), SymmetricEngine()):
+            assert engine.subscribe_many(table) is not None
+            assert len(engine) == len(lists)

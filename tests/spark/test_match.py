@@ -345,6 +345,52 @@ def test_columns_that_differ_by_case_only_are_told_apart_if_spark_does(spark: Sp
     assert [[id for _, id in each] for each in found] == [["large", "small"], ["field"], ["field"]]
 
 
+def test_dotted_names_are_no_structs_and_what_is_handed_through_is_told_apart_too(
+    spark: SparkSession, folder: Path
+) -> None:
+    index = indexed(spark, folder / "dots", {"dotted": '"a.b" = 1', "plain": '"A" = 2'})
+    events = spark.createDataFrame([(1, 2)], "`a.b` int, A int")
+    assert [id for _, id in pairs(match(events, index))] == ["dotted", "plain"]
+    with pytest.raises(EventError, match=r"columns 'ID' and 'id' differ by case only"):
+        match(spark.createDataFrame([(1, 2, 3)], "id int, ID int, A int"), index, event_id="id")
+
+
+@pytest.mark.parametrize("setting", ["true", "TRUE"])
+def test_spark_may_be_told_to_heed_case_in_capitals(spark: SparkSession, folder: Path, setting: str) -> None:
+    index = indexed(spark, folder / f"heed {setting}", {"large": '"Price" > 3'})
+    spark.conf.set("spark.sql.caseSensitive", setting)
+    try:
+        events = spark.createDataFrame([(1, 9)], "price int, Price int")
+        assert [id for _, id in pairs(match(events, index))] == ["large"]
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+
+
+def test_names_that_look_like_variables_are_names(spark: SparkSession, folder: Path) -> None:
+    """In SQL, Spark would put the value of the setting in their place, be it a column or a field."""
+    name = "${spark.app.name}"
+    index = indexed(spark, folder / "variables", {"column": f'"{name}" = 1', "field": f'"p.{name}" = 1'})
+    columns = f"`{name}` int, `{spark.conf.get('spark.app.name')}` int, p struct<`{name}`:int>"
+    events = spark.createDataFrame([(1, 2, (1,)), (2, 1, (2,))], columns)
+    for strategy in STRATEGIES:
+        found = match(events, index, event_id=name, keep=[name], strategy=strategy)
+        assert pairs(found) == [(1, "column", 1), (1, "field", 1)]
+
+
+@pytest.mark.parametrize("setting", ["true", "false"])
+def test_quotes_in_fields_are_read_alike_however_sql_escapes_them(
+    spark: SparkSession, folder: Path, setting: str
+) -> None:
+    rows = {"quoted": '"p.it\'s" = 1', "slashed": '"p.a\\nb" = 2'}
+    index = indexed(spark, folder / f"escaped {setting}", rows)
+    events = spark.createDataFrame([((1, 2),)], "p struct<`it's`:int,`a\\nb`:int>")
+    spark.conf.set("spark.sql.parser.escapedStringLiterals", setting)
+    try:
+        assert [id for _, id in pairs(match(events, index))] == ["quoted", "slashed"]
+    finally:
+        spark.conf.unset("spark.sql.parser.escapedStringLiterals")
+
+
 def test_fields_may_have_quotes_and_backslashes_and_be_called_like_an_alias(
     spark: SparkSession, folder: Path
 ) -> None:

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 
 import pytest
+import sqlalchemy
 
 from harken import Auction
 from harken.errors import DuplicateSubscriptionError, UnknownSubscriptionError
@@ -193,3 +194,24 @@ def test_overlap_ranks_by_how_much_of_what_is_open_is_accepted():
     }
     assert Order.parse("overlap desc").ranked(publication, subscriptions) == ["all", "half", "tenth"]
     assert Order.parse("lot desc, overlap asc").ranked(publication, subscriptions) == ["tenth", "half", "all"]
+
+
+def test_who_may_use_the_tables_need_not_be_able_to_make_any(postgres):
+    schema, everything = "auction_of_others", "SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER"
+    with Auction(postgres, schema_name=schema) as auction:
+        auction.offer("pen", "pens", "price >= 1")
+    role = "app_without_rights"
+    server = sqlalchemy.make_url(postgres).set(drivername="postgresql+psycopg")
+    with sqlalchemy.create_engine(server, poolclass=sqlalchemy.NullPool).begin() as connection:
+        for statement in (
+            f"CREATE ROLE {role} LOGIN",
+            f"GRANT USAGE ON SCHEMA {schema} TO {role}",
+            f"GRANT {everything} ON ALL TABLES IN SCHEMA {schema} TO {role}",
+            f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {role}",
+        ):
+            connection.exec_driver_sql(statement)
+    url = sqlalchemy.make_url(postgres).set(username=role).render_as_string(hide_password=False)
+    with Auction(url, schema_name=schema) as auction:
+        auction.bid("ann", "pens", "price <= 5")
+        auction.cycle()
+        assert auction.best("pen") == "ann"

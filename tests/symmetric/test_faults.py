@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
@@ -21,8 +22,9 @@ from harken.bench.experiments.symmetric_faults import (
 )
 from harken.bench.interrupting import FAULTS, Tripwire, count_lines
 from harken.compiler import compile_texts
-from harken.errors import SubscriptionError
+from harken.errors import BulkLoadError, SubscriptionError
 from harken.intake import texts_of
+from harken.symmetric import beside
 from harken.symmetric.guarding import Journal
 
 IN_MEMORY = {place.name: place for place in in_memory()}
@@ -82,6 +84,49 @@ def test_an_engine_beside_is_made_when_events_come_as_columns_of_whatever_is_the
     later = market.match_batch(pa.Table.from_pylist(events), at=soon).to_pydict()["subscription"]
     assert 200 in later
     assert 201 not in later
+
+
+def compiled_rows(*texts: str, **changed: object) -> pa.Table:
+    table = compile_texts(texts_of([(f"i{at}", text) for at, text in enumerate(texts)])).table
+    return pa.Table.from_pylist([{**row, **changed} for row in table.to_pylist()], table.schema)
+
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+UNSOUND = {
+    "no name": (compiled_rows("a = 1", id=""), Limits()),
+    "no id": (compiled_rows("a = 1", id=None), Limits()),
+    "never valid": (compiled_rows("a = 1", valid_from=NOON, valid_until=NOON), Limits()),
+    "too many clauses": (compiled_rows("a = 1 OR b = 2 OR c = 3"), Limits(max_clauses=2)),
+}
+
+
+@pytest.mark.parametrize("covers", ["subscription", "publication"])
+@pytest.mark.parametrize("asked_before", [True, False])
+@pytest.mark.parametrize(("table", "limits"), UNSOUND.values(), ids=UNSOUND)
+def test_what_comes_compiled_is_checked_whether_an_engine_is_beside_or_not(table, limits, asked_before, covers):
+    market, events = SymmetricEngine(covers=covers, limits=limits), pa.table({"a": [1]})
+    if asked_before:
+        market.match_batch(events)
+    with pytest.raises(BulkLoadError):
+        market.subscribe_many(table)
+    assert len(market) == 0
+    assert market.match_batch(events).num_rows == 0
+
+
+def test_a_signal_handler_may_match_a_table_though_no_engine_is_beside_yet():
+    market, events = SymmetricEngine(covers="subscription"), pa.table({"x": [1]})
+    market.subscribe("one", "x = 1")
+    assert market._store.look(lambda: market.match_batch(events).num_rows) == 1
+
+
+def test_an_engine_beside_is_made_once_though_several_ask_first(monkeypatch):
+    market, events, made = SymmetricEngine(covers="subscription"), pa.table({"x": [1]}), []
+    market.subscribe_many([(at, "x = 1") for at in range(1_000)])
+    monkeypatch.setattr(beside, "Engine", lambda *given, **named: made.append(1) or Engine(*given, **named))
+    with ThreadPoolExecutor(6) as threads:
+        found = list(threads.map(lambda _: market.match_batch(events).num_rows, range(12)))
+    assert set(found) == {1_000}
+    assert len(made) == 1
 
 
 LONG = [f"{at:01000}" for at in range(300)]

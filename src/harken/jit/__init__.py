@@ -11,6 +11,7 @@ With NUMBA_DISABLE_JIT=1 kernels run as ordinary Python, which is how the test s
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -21,6 +22,9 @@ from numba.core.compiler_lock import global_compiler_lock
 from harken.jit import options, sources
 from harken.jit.keeping import KeptKernels
 from harken.locking import watch_forks_last
+
+PATIENCE = 30.0
+"""Seconds that a fork waits for those who compile."""
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -64,18 +68,22 @@ def _compiled(
 
 
 class _Compiling:
-    """A process that forks while a thread compiles would have a child that waits for that thread for ever."""
+    """A process that forks while a thread compiles would have a child that waits for that thread for ever.
+
+    The wait for it has an end: the thread may itself wait for somebody that the one who forks keeps waiting, as in
+    a signal handler that came while it compiled.
+    """
 
     def before_fork(self) -> None:
-        """Wait until nobody compiles."""
-        global_compiler_lock.acquire()  # type: ignore[no-untyped-call]
+        """Wait until nobody compiles, for so long as that may take."""
+        global_compiler_lock._lock.acquire(timeout=PATIENCE)
 
     def after_fork(self, *, child: bool) -> None:
-        """Go on compiling, here and there."""
-        del child
-        is_ours = global_compiler_lock.is_locked()  # type: ignore[no-untyped-call]
-        if is_ours:  # or the wait was interrupted
-            global_compiler_lock.release()  # type: ignore[no-untyped-call]
+        """Go on compiling, here and there; in the child nobody else does."""
+        if global_compiler_lock._lock._is_owned():  # type: ignore[attr-defined]  # or the wait was in vain
+            global_compiler_lock._lock.release()
+        elif child:
+            global_compiler_lock._lock = threading.RLock()
 
 
 watch_forks_last(_Compiling())

@@ -34,11 +34,8 @@ class NestedClauses:
     @classmethod
     def of(cls, clauses: pa.ListArray) -> NestedClauses:
         """Of the column `clauses`."""
-        if not len(clauses):
-            # Spark 4.0 hands over such a list without offsets, on which Arrow would crash.
-            clauses = pa.array([], clauses.type)
-        inner = clauses.flatten()
-        return cls(_lengths(clauses), _lengths(inner), inner.flatten())
+        inner = flattened(clauses)
+        return cls(_lengths(clauses), _lengths(inner), flattened(inner))
 
     @property
     def subscription_of(self) -> npt.NDArray[np.int64]:
@@ -49,6 +46,11 @@ class NestedClauses:
     def clause_of(self) -> npt.NDArray[np.int64]:
         """By predicate, which clause has it."""
         return np.repeat(np.arange(len(self.predicate_counts)), self.predicate_counts)
+
+
+def flattened(lists: pa.ListArray) -> pa.Array:
+    """What is in lists. Spark 4.0 hands over no lists without offsets, on which Arrow would crash."""
+    return lists.flatten() if len(lists) else pa.array([], lists.type.value_type)
 
 
 def _lengths(lists: pa.ListArray) -> npt.NDArray[np.int64]:

@@ -46,6 +46,7 @@ def compiled_faults(table: pa.Table, limits: Limits) -> dict[int, HarkenError]:
 def _batch_faults(batch: pa.RecordBatch, limits: Limits) -> dict[int, HarkenError]:
     faults: dict[int, HarkenError] = {}
     _check_ids(batch.column("id"), faults)
+    _check_validity(batch.column("valid_from"), batch.column("valid_until"), faults)
     clauses = batch.column("clauses")
     if clauses.null_count:
         for row in np.flatnonzero(clauses.is_null().to_numpy(zero_copy_only=False)).tolist():
@@ -63,6 +64,13 @@ def _batch_faults(batch: pa.RecordBatch, limits: Limits) -> dict[int, HarkenErro
             for row in np.unique(rows[bad]).tolist():
                 faults.setdefault(row, SubscriptionError(reason))
     return faults
+
+
+def _check_validity(begins: pa.Array, ends: pa.Array, faults: dict[int, HarkenError]) -> None:
+    never = pc.fill_null(pc.greater_equal(begins, ends), False)
+    for row in np.flatnonzero(never.to_numpy(zero_copy_only=False)).tolist():
+        said = f"valid_from {begins[row]} is not before valid_until {ends[row]}"
+        faults.setdefault(row, SubscriptionError(said))
 
 
 def _check_ids(ids: pa.Array, faults: dict[int, HarkenError]) -> None:

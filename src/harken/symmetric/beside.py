@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from harken.engine import Engine
-from harken.language import parse
+from harken.errors import EngineBusyError
 from harken.model.limits import Limits
 from harken.model.schema import Schema
-from harken.model.subscriptions import Subscription, Validity
 from harken.symmetric.contract import Held, Store
 from harken.symmetric.guarding import Result
 from harken.written import limits_of_kept
@@ -50,28 +49,42 @@ class EngineBeside:
 
         return self._store.together(work)
 
-    def match_batch(self, events: pa.Table, at: datetime | None) -> pa.Table:
-        """All matches of events that come as columns."""
+    def match_batch(self, events: pa.Table, at: datetime | None) -> pa.Table | None:
+        """All matches of events that come as columns; None if there is no engine, nor can one be made now."""
 
         def ask() -> pa.Table | None:
             self._store.check_open()
             return None if self._engine is None else self._engine.match_batch(events, at=at)
 
         while (found := self._store.look(ask)) is None:
-            self._store.together(self._make)
+            try:
+                self._store.together(self._make)
+            except EngineBusyError:  # a signal handler in the middle of another call may look, but change nothing
+                return None
         return found
 
     def _give_up(self) -> None:
         self._engine = None
 
     def _make(self, store: MemoryStore) -> None:
+        if self._engine is not None:  # another thread was quicker
+            return
         engine = Engine("dynamic", self._schema, limits=self._limits, keep_text=False)
         singly, tables = store.contents("subscriptions")
         for table in tables:
             engine.subscribe_many(table)
-        engine.subscribe_many(map(self._subscription, singly))
+        engine.subscribe_many(
+            {
+                "id": each.id,
+                "expression": each.text,
+                "valid_from": each.valid_from,
+                "valid_until": each.valid_until,
+            }
+            for each in singly
+        )
         self._engine = engine
 
-    def _subscription(self, held: Held) -> Subscription:
-        validity = Validity(held.valid_from, held.valid_until)
-        return Subscription(held.id, parse(held.text, limits=self._limits), validity=validity)
+
+def _row(held: Held) -> dict[str, object]:
+    times = {"valid_from": held.valid_from, "valid_until": held.valid_until}
+    return {"id": held.id, "expression": held.text, **times}

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 import pyarrow as pa
 
-from harken.compiler import compile_texts
 from harken.engine import Engine
 from harken.errors import BulkLoadError, CopyError, EventError
-from harken.intake import SubscriptionSource, texts_of
+from harken.intake import SubscriptionSource, compiled
 from harken.matching.events.tables import frame_of
 from harken.model.arguments import check_several, checked_limits
 from harken.model.expressions import Expression
@@ -19,7 +18,7 @@ from harken.model.limits import DEFAULT_LIMITS, Limits
 from harken.model.schema import Schema
 from harken.model.subscriptions import SubscriptionId, Validity, checked_id, moment_of
 from harken.model.values import Type
-from harken.normal.compiled import conform, id_array, is_compiled
+from harken.normal.compiled import id_array
 from harken.symmetric.arguments import checked_covers, checked_schema, positive
 from harken.symmetric.beside import EngineBeside
 from harken.symmetric.contract import Held, Notice, Store
@@ -208,8 +207,9 @@ class SymmetricEngine(Delivering[Notice]):
         moment = None if at is None else moment_of(at)
         table = frame_of(publications, EventError)
         if table is not None:
-            if self._beside is not None:
-                return self._beside.match_batch(table, moment).rename_columns(["publication", "subscription"])
+            found = None if self._beside is None else self._beside.match_batch(table, moment)
+            if found is not None:
+                return found.rename_columns(["publication", "subscription"])
             publications = table.to_pylist()
         check_several("match_batch", "publications", publications, "match")
         boxes = [self._boxes(each) for each in publications]
@@ -239,9 +239,7 @@ class SymmetricEngine(Delivering[Notice]):
         return boxes_of(publication, self.schema, self.limits)
 
     def _compiled(self, rows: SubscriptionSource) -> pa.Table:
-        if isinstance(rows, pa.Table) and is_compiled(rows):
-            return conform(rows)
-        done = compile_texts(texts_of(rows), schema=self.schema, limits=self.limits)
+        done = compiled(rows, self.schema, self.limits)
         if done.rejects:
             error = BulkLoadError(done.rejects)
             error.suggestion = None  # all or none is all there is

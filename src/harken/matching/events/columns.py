@@ -6,7 +6,7 @@ A column of a type that the language has not is foreign as a whole: of it only m
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, Self, TypeAlias, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -81,7 +81,13 @@ class once(Generic[Owner, Found]):  # noqa: N801  # as `cached_property`, which 
         self._compute = compute
         self.__doc__ = compute.__doc__
 
-    def __get__(self, owner: Owner, _: type[Owner]) -> Found:
+    @overload
+    def __get__(self, owner: None, kind: type[Owner]) -> Self: ...
+    @overload
+    def __get__(self, owner: Owner, kind: type[Owner]) -> Found: ...
+    def __get__(self, owner: Owner | None, kind: type[Owner]) -> Found | Self:
+        if owner is None:
+            return self
         found = owner.__dict__[self._compute.__name__] = self._compute(owner)
         return found
 

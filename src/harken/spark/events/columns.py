@@ -6,6 +6,7 @@ their fields.
 
 from __future__ import annotations
 
+import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -44,6 +45,8 @@ _TOLD = ("array", "map", "binary")
 """Foreign types whose values can be shown as text."""
 
 Rows: TypeAlias = npt.NDArray[np.int64]
+Path: TypeAlias = tuple[str, ...]
+"""The names of a column, and of fields within it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,7 @@ def select(
     *,
     collect: bool = False,
 ) -> tuple[DataFrame, Transport]:
-    """The columns that subscriptions of this profile ask for, then others, given in SQL; and how they lie.
+    """The columns that subscriptions of this profile ask for, then others, given by name; and how they lie.
 
     SchemaError, before anything runs, if a column is of another type than is declared, unless events at fault are
     to be collected.
@@ -114,85 +117,113 @@ def select(
     named = {*profile.attributes, *declared}
     concerned = named | {parent for name in named for parent in parents(name)}
     asked = {name: leaf for name, leaf in found.items() if name in concerned}
-    _check_case(events, found, asked)
+    wanted = [*(leaf.path for leaf in asked.values()), *((name,) for name in others)]
+    _check_case(events, [*(leaf.path for leaf in found.values()), *wanted], wanted)
     shapes = tuple(
         name for name, leaf in asked.items() if leaf.kind in _SHAPES and _geometric(name, profile, schema)
     )
     foreign = {name: leaf.kind for name, leaf in asked.items() if name not in shapes and is_foreign(leaf.kind)}
     # In SQL: a stream plans every batch, and each call on a Column is one across to Java.
+    events, expressions = _in_sql(events, wanted)
     columns = [
-        f"{_trace(leaf, name in declared) if name in foreign else leaf.expression} AS a{at}"
-        for at, (name, leaf) in enumerate(asked.items())
+        f"{_trace(expression, leaf.kind, name in declared) if name in foreign else expression} AS a{at}"
+        for at, ((name, leaf), expression) in enumerate(zip(asked.items(), expressions, strict=False))
     ]
-    through = [f"{expression} AS o{at}" for at, expression in enumerate(others)]
+    through = [f"{expression} AS o{at}" for at, expression in enumerate(expressions[len(asked) :])]
     if not columns and not through:
         columns.append("0 AS rows")  # without any column, Spark would not hand rows over
     return events.selectExpr(*columns, *through), Transport(tuple(asked), shapes, len(through), foreign)
 
 
-def _check_case(events: DataFrame, found: Iterable[str], asked: Iterable[str]) -> None:
+def _in_sql(events: DataFrame, paths: Sequence[Path]) -> tuple[DataFrame, list[str]]:
+    """Columns and fields in Spark's SQL; those that it would read otherwise get other names in the frame."""
+    odd = {path: uuid.uuid4().hex for path in paths if not _is_plain(path)}
+    if odd:
+        events = events.withColumns({name: column_at(path) for path, name in odd.items()})
+    return events, [_sql((odd[path],) if path in odd else path) for path in paths]
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether SQL means what it says: variables are replaced anywhere, and settings tell how to escape quotes."""
+    return not any("${" in name for name in path) and not any(mark in name for name in path[1:] for mark in "'\\")
+
+
+def _sql(path: Path) -> str:
+    # Fields not with a dot: before it, Spark would look for a table of that name first.
+    column, *fields = path
+    return "`{}`".format(column.replace("`", "``")) + "".join(f"['{name}']" for name in fields)
+
+
+def column_at(path: Path) -> Column:
+    """A column, or a field of a struct."""
+    from pyspark.sql import functions
+
+    column, *fields = path
+    found = functions.col("`{}`".format(column.replace("`", "``")))
+    for name in fields:
+        found = found.getField(name)
+    return found
+
+
+def _check_case(events: DataFrame, found: Iterable[Path], asked: Iterable[Path]) -> None:
     """EventError if Spark cannot tell a column, or a field, that is asked for from another."""
-    spelt: defaultdict[str, set[str]] = defaultdict(set)
-    for name in found:
-        for each in (name, *parents(name)):
-            spelt[each.lower()].add(each)
-    for name in asked:
-        alike = max((spelt[each.lower()] for each in (name, *parents(name))), key=len)
-        if len(alike) > 1 and events.sparkSession.conf.get("spark.sql.caseSensitive") != "true":
+    spelt: defaultdict[Path, set[Path]] = defaultdict(set)
+    for path in found:
+        for end in range(1, len(path) + 1):
+            spelt[_folded(path[:end])].add(path[:end])
+    for path in asked:
+        alike = max((spelt[_folded(path[:end])] for end in range(1, len(path) + 1)), key=len)
+        if len(alike) > 1 and str(events.sparkSession.conf.get("spark.sql.caseSensitive")).lower() != "true":
             hint = "rename one, or set spark.sql.caseSensitive to true"
-            told = " and ".join(map(repr, sorted(alike)))
-            raise EventError(f"columns {told} differ by case only", attribute=name, suggestion=hint)
+            told = " and ".join(repr(".".join(each)) for each in sorted(alike))
+            raise EventError(f"columns {told} differ by case only", attribute=".".join(path), suggestion=hint)
 
 
-def _trace(leaf: Leaf, told: bool) -> str:
+def _folded(path: Path) -> Path:
+    return tuple(map(str.lower, path))
+
+
+def _trace(expression: str, kind: str, told: bool) -> str:
     """All that travels of a foreign value, null if there is none: nothing, or its beginning as text."""
     text = "''"
-    if told and leaf.kind.startswith(_TOLD):
-        text = f"coalesce(substring(CAST({leaf.expression} AS STRING), 1, 80), '')"
-    return f"CASE WHEN {leaf.expression} IS NOT NULL THEN {text} END"
+    if told and kind.startswith(_TOLD):
+        text = f"coalesce(substring(CAST({expression} AS STRING), 1, 80), '')"
+    return f"CASE WHEN {expression} IS NOT NULL THEN {text} END"
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
     """A column, or a field of a struct."""
 
-    expression: str
-    """In Spark's SQL."""
+    path: Path
+    """The column, and the fields within it."""
     kind: str
     """Its type, as Spark writes it."""
 
     @property
     def column(self) -> Column:
         """The same as a Column."""
-        from pyspark.sql import functions
-
-        return functions.expr(self.expression)
+        return column_at(self.path)
 
 
 def leaves(schema: StructType) -> dict[str, Leaf]:
     """The attributes that events of a schema have: columns and, dotted, the fields of structs."""
     found: dict[str, Leaf] = {}
     for each in schema:
-        for name, leaf in _within(each.name, quoted(each.name), each.dataType):
+        for leaf in _within((each.name,), each.dataType):
+            name = ".".join(leaf.path)
             if name in found:
                 raise EventError(f"attribute {name!r} occurs twice", attribute=name)
             found[name] = leaf
     return found
 
 
-def _within(name: str, expression: str, kind: DataType) -> Iterator[tuple[str, Leaf]]:
+def _within(path: Path, kind: DataType) -> Iterator[Leaf]:
     if kind.typeName() != "struct":
-        yield name, Leaf(expression, kind.simpleString())
+        yield Leaf(path, kind.simpleString())
         return
     for each in kind:  # type: ignore[attr-defined]  # a struct has fields
-        # Not with a dot: before it, Spark would look for a table of that name first.
-        literal = each.name.replace("\\", "\\\\").replace("'", "\\'")
-        yield from _within(f"{name}.{each.name}", f"{expression}['{literal}']", each.dataType)
-
-
-def quoted(name: str) -> str:
-    """The name of a column, in SQL."""
-    return "`{}`".format(name.replace("`", "``"))
+        yield from _within((*path, each.name), each.dataType)
 
 
 def type_of(kind: str) -> Type | None:

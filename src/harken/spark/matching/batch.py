@@ -18,7 +18,7 @@ from harken.model.foreign import parents
 from harken.model.schema import Schema
 from harken.model.subscriptions import moment_of
 from harken.normal.kinds import mismatches
-from harken.spark.events.columns import Transport, quoted, select, types_of
+from harken.spark.events.columns import Transport, select, types_of
 from harken.spark.events.partitioning import by_number
 from harken.spark.index.frames import Address, Located, index_of_frame
 from harken.spark.index.index import Index, index_beside
@@ -319,7 +319,7 @@ def _copies(spark: SparkSession, state: IndexState) -> tuple[int, ...]:
 
 
 def _handed_through(events: DataFrame, event_id: str | None, keep: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The columns that go into the answer as they are, in SQL, and the names of those that are kept."""
+    """The columns that go into the answer as they are, and the names of those that are kept."""
     for name in (*([] if event_id is None else [event_id]), *keep):
         if name not in events.columns:
             near = closest(name, events.columns)
@@ -330,7 +330,7 @@ def _handed_through(events: DataFrame, event_id: str | None, keep: Sequence[str]
         if name.lower() in taken:  # to Spark, `Event` is `event`
             raise EventError(f"a column {name!r} cannot be kept: the answer has one of that name", attribute=name)
         taken.add(name.lower())
-    return [quoted(name) for name in (*([] if event_id is None else [event_id]), *keep)], list(keep)
+    return [*([] if event_id is None else [event_id]), *keep], list(keep)
 
 
 def _gathered(frame: DataFrame, numbered: bool) -> DataFrame:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 
+_TABLES = ("auction_entries", "auction_leaders", "auction_changes")
+
+
 class DatabaseOrderBook:
     """A book that processes share, beside the tables of a store."""
 
@@ -29,8 +32,7 @@ class DatabaseOrderBook:
         self.store: Store = store
         self._kept = store
         names = store.dialect.names
-        self._entries, self._leaders = names("auction_entries"), names("auction_leaders")
-        self._changes = names("auction_changes")
+        self._entries, self._leaders, self._changes = map(names, _TABLES)
         columns = "offer, before, now, product, number"
         self._untold = TableOutbox(store.dialect, self._changes, columns, BestChanged)
         store.together("make the book of an auction", self._make)
@@ -71,9 +73,11 @@ class DatabaseOrderBook:
             self._leaders: f"offer {needed} PRIMARY KEY, bid {text}, product {needed}",
             self._changes: f"{number}, offer {needed}, before {text}, now {text}, product {needed}",
         }
-        dialect.create_room(connection)
-        for table, columns in tables.items():
-            run(connection, f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
+        # Who may use the tables need not have the right to make any.
+        if not all(dialect.is_there(connection, name) for name in _TABLES):
+            dialect.create_room(connection)
+            for table, columns in tables.items():
+                run(connection, f"CREATE TABLE IF NOT EXISTS {table} ({columns})")
         known = set(run(connection, f"SELECT * FROM {self._changes} LIMIT 0").keys())
         if "claimed_until" not in known:
             run(connection, f"ALTER TABLE {self._changes} ADD COLUMN claimed_until {whole}")

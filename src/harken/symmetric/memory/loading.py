@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from harken.model.limits import DEFAULT_LIMITS
 from harken.model.schema import Schema
-from harken.normal.columns import NestedClauses
+from harken.normal.columns import NestedClauses, flattened
 from harken.normal.compiled import CLAUSES
 from harken.normal.decompiled import expressions_of
 from harken.symmetric.memory.clauses import Clauses, joined
@@ -36,7 +36,7 @@ def read(table: pa.Table, schema: Schema | None, dimensions: Dimensions) -> Clau
     chunks = table.column("clauses").chunks
     lists = chunks[0] if len(chunks) == 1 else pa.concat_arrays([pa.array([], CLAUSES), *chunks])
     parts = []
-    if lists.null_count or lists.flatten().null_count:
+    if lists.null_count or flattened(lists).null_count:
         slow = np.arange(len(lists))
     else:
         columns = _Columns.of(lists, schema)
