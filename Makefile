@@ -3,6 +3,7 @@
 #   make demo     see Harken at work
 #   make test     run the test suite; what takes minutes is in `make test-long`
 #
+# `make test-fast` leaves out all that needs Spark, a database or Kafka.
 # For contributors: `make check` (lint, types, import rules), `make lock` (renew the pinned versions), `make
 # test-install` (the wheel with each extra alone, in fresh environments) and `make test-pythons` (every Python there is).
 
@@ -12,7 +13,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-compiled test-interpreted test-bounds test-long test-install test-pythons check lock clean
+.PHONY: demo test test-fast test-compiled test-interpreted test-bounds test-long test-install test-pythons check lock clean
 
 demo: $(READY)
 	@$(BIN)/harken demo
@@ -23,6 +24,9 @@ test: $(READY)
 
 test-compiled: $(READY)
 	$(BIN)/pytest -n 2 --dist worksteal
+
+test-fast: $(READY)
+	$(BIN)/pytest -n 2 --dist worksteal -m "not install and not long and not service"
 
 # The contract, as part of all tests, or whatever tests kernels, if one of the next two is asked for.
 CONTRACTS := tests/contract/test_contract.py tests/symmetric/test_memory.py tests/symmetric/test_memory_capacity.py

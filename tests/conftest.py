@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,6 +27,25 @@ settings.register_profile("ci", settings.get_profile("local"), derandomize=True,
 settings.register_profile("thorough", settings.get_profile("local"), max_examples=2_000)
 
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "local"))
+
+
+SERVICES = {"spark", "lent_spark", "postgres", "backend"}
+"""Fixtures of what takes seconds to start, or to ask."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what `make test-fast` leaves out."""
+    for item in items:
+        if isinstance(item, pytest.Function) and _needs_a_service(item):
+            item.add_marker("service")
+
+
+def _needs_a_service(test: pytest.Function) -> bool:
+    folders = {"spark", "judge"} & set(test.path.parts[len(Path(__file__).parts) - 1 :])
+    chosen = test.callspec.params.values() if hasattr(test, "callspec") else ()
+    is_on_a_database = any(each in ("sqlite", "postgresql") for each in chosen if isinstance(each, str))
+    return bool(folders or is_on_a_database or SERVICES & set(test.fixturenames))
 
 
 @pytest.fixture(scope="session")
