@@ -1,0 +1,90 @@
+"""How search trees, and the clauses in them, lie in memory (Kale et al. 2005, sections 3 and 4).
+
+**Properties.** A dimension is a property. An event has it, value 1, if it satisfies a predicate of role ONE there:
+an equality, a set or a test of its value. `p = FALSE` is the one predicate of role ZERO: whoever satisfies it has
+not the property p. All others are FREE: to them any event may come.
+
+So what a clause asks ONE of are properties that a matching event has, and what it asks ZERO of are others. An
+event that has no value somewhere has not the property either, though it satisfies no ZERO: trees ask predicates,
+which are exact, and only the choice of a tree goes by properties.
+
+**Entries.** A tree is one run of 32-bit words, its nodes in the order of a walk that tries every branch:
+
+    predicate, jump     go on behind this if the predicate holds, else `jump` words further: behind the subtree
+    ~clause             whoever comes here satisfies the clause
+
+A chain of properties that nobody asks about takes no room, and a walk needs no stack.
+
+**Segments.** Trees do not change. Clauses are numbered as they come; a segment has the trees of a run of them, and
+those that came last wait, without a tree, until they are worth one. In a segment there are, in this order: for
+every t from 0 to c the t + 1 trees of events with t properties; if `sparse`, the tree that asks ONE first; and the
+tree that asks dimension by dimension.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+FREE, ONE, ZERO = range(3)
+"""Roles of predicates."""
+
+NOBODY = 2**32 - 1
+"""Instead of a slot: the clause has left."""
+
+NO_PREDICATE = -1
+"""Instead of the first predicate of a clause: it asks nothing."""
+
+MOST_LIGHT = 62
+"""The greatest c: which blocks of properties are empty is told by the bits of one word."""
+
+SPARSE = 4
+"""Events with one property in so many, or fewer, are quicker if what has to be there is asked first."""
+
+
+class Contents(NamedTuple):
+    """By clause: what it asks, and whose it is."""
+
+    first: npt.NDArray[np.uint32]
+    """Clause j asks words[first[j] : first[j + 1]], by dimension, and by number within one."""
+    words: npt.NDArray[np.int32]
+    slot: npt.NDArray[np.uint32]
+    sibling: npt.NDArray[np.int32]
+    """The next clause of the same subscription, ALONE or LAST."""
+    leader: npt.NDArray[np.int32]
+    """Its first predicate, dimension by dimension; NO_PREDICATE if there is none."""
+    head: npt.NDArray[np.int32]
+    """By slot: its first clause, or -1."""
+    end: int
+    """Clauses below are in use, or have been."""
+
+
+class Forest(NamedTuple):
+    """All trees of all segments."""
+
+    entries: npt.NDArray[np.int32]
+    start: npt.NDArray[np.int64]
+    """By tree: where its entries begin ..."""
+    stop: npt.NDArray[np.int64]
+    """... and where they end."""
+    base: npt.NDArray[np.int64]
+    """By segment: its first tree."""
+    light: npt.NDArray[np.int64]
+    """c: events with more properties than that are not light. -1 if none is."""
+    dimensions: npt.NDArray[np.int64]
+    """How many dimensions there were when its trees were made: k."""
+    sparse: npt.NDArray[np.bool_]
+    """Whether there is a tree that asks ONE first for events that are not light."""
+    built: int
+    """Clauses from here on are in no tree."""
+
+
+class Order(NamedTuple):
+    """In which order a tree asks: dimensions from `begin` on, around the end, `length` of them; then what is left."""
+
+    dimensions: int
+    begin: int
+    length: int
+    ones_first: bool

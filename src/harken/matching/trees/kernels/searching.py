@@ -1,0 +1,172 @@
+"""Matching: an event picks one tree of each segment, and walks it (Kale et al. 2005, section 4.2)."""
+
+from __future__ import annotations
+
+from harken.jit import part, tight
+from harken.matching.kernels.layout import (
+    ALONE,
+    CHECKS,
+    REPEATS,
+    TOUCHED,
+    VISITS,
+    Events,
+    PredicateArrays,
+    Results,
+    Scratch,
+)
+from harken.matching.kernels.truth import is_true, mark, unmark
+from harken.matching.trees.kernels.layout import NOBODY, ONE, SPARSE, Contents, Forest
+
+import numpy as np
+import numpy.typing as npt
+
+Roles = npt.NDArray[np.int8]
+
+
+@part
+def list_properties(predicates: PredicateArrays, roles: Roles, scratch: Scratch) -> int:
+    """Write down the properties of the event whose predicates are marked, each once; how many there are."""
+    count = 0
+    for at in range(scratch.counts[TOUCHED]):
+        predicate = scratch.touched[at]
+        if roles[predicate] == ONE:
+            dimension = predicates.dimension[predicate]
+            if scratch.columns[dimension] == 0:
+                scratch.columns[dimension] = 1
+                scratch.places[count] = dimension
+                count += 1
+    return count
+
+
+@part
+def forget_properties(scratch: Scratch, count: int) -> None:
+    """Leave the notes as they were before the event."""
+    for at in range(count):
+        scratch.columns[scratch.places[at]] = 0
+
+
+@part
+def blocks_with(scratch: Scratch, listed: int, light: int, dimensions: int) -> int:
+    """The blocks, of light + 1 of them, in which the event has properties: a bit for each."""
+    mask = 0
+    for at in range(listed):
+        if scratch.places[at] < dimensions:
+            mask |= 1 << (scratch.places[at] * (light + 1) // dimensions)
+    return mask
+
+
+@part
+def pick_tree(forest: Forest, segment: int, scratch: Scratch, listed: int) -> int:
+    """The tree of a segment in which all clauses are that the event could satisfy."""
+    dimensions, light, properties = forest.dimensions[segment], forest.light[segment], 0
+    for at in range(listed):
+        properties += scratch.places[at] < dimensions
+    if properties > light:
+        last = forest.base[segment] + (light + 1) * (light + 2) // 2
+        return last + (forest.sparse[segment] and properties * SPARSE > dimensions)
+    mask = blocks_with(scratch, listed, properties, dimensions)
+    first = forest.base[segment] + properties * (properties + 1) // 2
+    picked = -1
+    for block in range(properties + 1):
+        if not (mask >> block) & 1:
+            tree = first + block
+            size = forest.stop[tree] - forest.start[tree]
+            if picked < 0 or size < forest.stop[picked] - forest.start[picked]:
+                picked = tree
+    return picked
+
+
+@part
+def tell(contents: Contents, clause: int, event: int, scratch: Scratch, results: Results, found: int) -> int:
+    """Write down a match as far as there is room, unless the clause has left; how many there are now."""
+    slot = contents.slot[clause]
+    if slot == NOBODY:
+        return found
+    if found < len(results.slot):
+        results.event[found], results.slot[found] = event, slot
+        scratch.counts[REPEATS] += contents.sibling[clause] != ALONE
+    return found + 1
+
+
+@part
+def walk(
+    predicates: PredicateArrays,
+    contents: Contents,
+    forest: Forest,
+    tree: int,
+    events: Events,
+    event: int,
+    scratch: Scratch,
+    results: Results,
+    found: int,
+) -> int:
+    """Follow all branches of a tree whose predicates hold."""
+    entries, at, stop, steps = forest.entries, forest.start[tree], forest.stop[tree], 0
+    while at < stop:
+        word = entries[at]
+        steps += 1
+        if word < 0:
+            found = tell(contents, ~word, event, scratch, results, found)
+            at += 1
+        elif is_true(predicates, events, event, scratch, word):
+            at += 2
+        else:
+            at += entries[at + 1]
+    scratch.counts[CHECKS] += steps
+    return found
+
+
+@part
+def scan(
+    predicates: PredicateArrays,
+    contents: Contents,
+    begin: int,
+    events: Events,
+    event: int,
+    scratch: Scratch,
+    results: Results,
+    found: int,
+) -> int:
+    """Ask each clause from `begin` on, which are in no tree."""
+    for clause in range(begin, contents.end):
+        holds = True
+        for at in range(contents.first[clause], contents.first[clause + 1]):
+            if not is_true(predicates, events, event, scratch, contents.words[at]):
+                holds = False
+                break
+        if holds:
+            found = tell(contents, clause, event, scratch, results, found)
+    scratch.counts[CHECKS] += contents.end - begin
+    return found
+
+
+@tight
+def match_events(
+    predicates: PredicateArrays,
+    roles: Roles,
+    contents: Contents,
+    forest: Forest,
+    events: Events,
+    start: int,
+    scratch: Scratch,
+    results: Results,
+) -> tuple[int, int]:
+    """Match events from `start` on until done or until the results are full.
+
+    Returns the first event not matched and how many results there are.
+    """
+    found, segments = 0, len(forest.base)
+    for event in range(start, events.code.shape[0]):
+        mark(predicates, events, event, scratch)
+        listed, now = list_properties(predicates, roles, scratch), found
+        for segment in range(segments):
+            tree = pick_tree(forest, segment, scratch, listed)
+            now = walk(predicates, contents, forest, tree, events, event, scratch, results, now)
+        now = scan(predicates, contents, forest.built, events, event, scratch, results, now)
+        scratch.counts[VISITS] += segments
+        forget_properties(scratch, listed)
+        unmark(predicates, scratch)
+        if now > len(results.slot):
+            return event, found
+        found = now
+    return events.code.shape[0], found
