@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from harken.matching.contract import Slots
 from harken.matching.growing import GrowingArray
@@ -16,10 +17,8 @@ from harken.matching.trees.kernels.keeping import (
     read_clauses,
     take_out,
 )
-from harken.matching.trees.kernels.layout import NOBODY, Contents
+from harken.matching.trees.kernels.layout import NOBODY, Contents, tree_words
 from harken.model import capacity
-
-import numpy.typing as npt
 
 ARRAYS = ("first", "words", "slot", "sibling", "leader", "head")
 
@@ -91,8 +90,7 @@ class TreeClauses:
     def check_room(self, clauses: int, predicates: int) -> None:
         """CapacityError if there is no number for so many more clauses, or no room in one tree."""
         capacity.check("clauses", self.end + clauses, capacity.CLAUSES)
-        # Two words for each predicate and one for each clause, if no two had anything in common.
-        words = 2 * (self.word_count + predicates) + self.end + clauses
+        words = tree_words(self.end + clauses, self.word_count + predicates)
         capacity.check("words of a search tree", words, capacity.TREE_WORDS)
 
     def enter(self, clauses: Clauses, dimension: npt.NDArray[np.int32]) -> None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from harken.matching.kernels.layout import PredicateArrays
 from harken.matching.saving import State, require
-from harken.matching.trees.kernels.layout import MOST_LIGHT, Contents, Forest, Order
+from harken.matching.trees.kernels.layout import MOST_LIGHT, Contents, Forest, Order, tree_words
 from harken.matching.trees.kernels.planting import (
     STACK,
     count_zeros,
@@ -22,6 +22,9 @@ from harken.matching.trees.kernels.planting import (
 )
 
 Integers = npt.NDArray[np.int64]
+
+SPARE = 8
+"""One part in so many is added to the room that trees need."""
 
 NOT_LIGHT = -1
 """Instead of c: no event is light."""
@@ -48,6 +51,8 @@ class Segment(NamedTuple):
     sparse: bool
     bounds: list[int]
     """Where the trees begin, and where the last one ends."""
+    nodes: int
+    """No tree of it has more."""
 
 
 class Source(NamedTuple):
@@ -95,6 +100,7 @@ class SearchForest:
             _integers(each.dimensions for each in segments),
             np.array([each.sparse for each in segments], np.bool_),
             self.built,
+            max((each.nodes for each in segments), default=0),
         )
 
     def state(self) -> State:
@@ -139,6 +145,7 @@ class _Planting:
     def __init__(self, entries: npt.NDArray[np.int32], end: int, source: Source) -> None:
         self.entries = entries
         self._bounds = [end]
+        self._nodes = 0
         self._source = source
         self._dimensions = max(1, source.dimensions)
 
@@ -151,7 +158,7 @@ class _Planting:
         if sparse:
             self._plant(members, Order(self._dimensions, 0, self._dimensions, True))
         self._plant(members, Order(self._dimensions, 0, self._dimensions, False))
-        return Segment(begin, end, light, self._dimensions, bool(sparse), self._bounds)
+        return Segment(begin, end, light, self._dimensions, bool(sparse), self._bounds, self._nodes)
 
     def _plant_light(self, members: Integers, partition: Partition) -> int:
         """The trees of light events; the most properties that these may have."""
@@ -177,15 +184,21 @@ class _Planting:
         keys, index = np.zeros(int(offset[-1]), np.int64), np.arange(len(members))
         lay_keys(source.predicates, source.roles, source.contents, order, members, offset, keys)
         sort_members(keys, offset, index, np.zeros(STACK, np.int64))
-        path, end = np.zeros(int(widths.max(initial=0)) + 1, np.int64), self._bounds[-1]
-        self._have_room(end + 2 * len(keys) + len(members))
-        self._bounds.append(plant(keys, offset, index, members, path, self.entries, end))
+        made = np.empty(tree_words(len(members), len(keys)), np.int32)
+        groups, left = np.empty(len(members), np.int64), np.empty(2 * len(members) + 4, np.int64)
+        size, nodes = plant(source.predicates, keys, offset, index, members, groups, left, made)
+        self._nodes = max(self._nodes, nodes)
+        self._append(made[:size])
 
-    def _have_room(self, size: int) -> None:
-        if size > len(self.entries):
-            larger = np.zeros(size + size // 2, np.int32)
-            larger[: self._bounds[-1]] = self.entries[: self._bounds[-1]]
+    def _append(self, made: npt.NDArray[np.int32]) -> None:
+        begin = self._bounds[-1]
+        end = begin + len(made)
+        if end > len(self.entries):
+            larger = np.empty(end + end // SPARE, np.int32)
+            larger[:begin] = self.entries[:begin]
             self.entries = larger
+        self.entries[begin:end] = made
+        self._bounds.append(end)
 
 
 def block_order(dimensions: int, light: int, block: int, ones_first: bool) -> Order:

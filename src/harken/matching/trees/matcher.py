@@ -179,10 +179,10 @@ class SearchTreeMatcher(EncodedMatcher):
         self._index = TreeIndex(arrays, self._roles.values, self._clauses.arrays(), self._forest.arrays())
 
     def _fitted(self, old: Workspace | None) -> Workspace:
-        """A workspace with notes by dimension, and a list of dimensions."""
+        """A workspace with notes by dimension, and room for a list of dimensions and one of nodes."""
         dimensions = len(self._predicates.dimensions) + 1
-        initial = self._index.predicates.initial
-        return Workspace.fit(old, self._index, initial, dimensions // RING + 1, dimensions)
+        places = dimensions + self._index.forest.nodes + 1
+        return Workspace.fit(old, self._index, self._index.predicates.initial, places // RING + 1, dimensions)
 
     def _match_from(self, start: int, events: Events, workspace: Workspace) -> tuple[int, int]:
         return match_events(*self._index, events, start, workspace.scratch, workspace.results)

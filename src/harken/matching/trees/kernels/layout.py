@@ -8,12 +8,14 @@ So what a clause asks ONE of are properties that a matching event has, and what 
 event that has no value somewhere has not the property either, though it satisfies no ZERO: trees ask predicates,
 which are exact, and only the choice of a tree goes by properties.
 
-**Entries.** A tree is one run of 32-bit words, its nodes in the order of a walk that tries every branch:
+**Entries.** A tree is one run of 32-bit words: nodes, of which the first is the root, and tails, which end them.
 
-    predicate, jump     go on behind this if the predicate holds, else `jump` words further: behind the subtree
-    ~clause             whoever comes here satisfies the clause
+    node    how many branches ask what phase one finds, how many ask something else, how many clauses end here;
+            then for each branch a predicate and a target, the former by number; then the clauses
+    tail    predicates, and behind them ~clause: what is left of a clause that is alone
 
-A chain of properties that nobody asks about takes no room, and a walk needs no stack.
+A target is the place of a node in the tree or, if negative, ~ that of a tail. Properties that nobody asks about take
+no room. Branches of a node are tested one after the other without waiting for each other, and so are tails.
 
 **Segments.** Trees do not change. Clauses are numbered as they come; a segment has the trees of a run of them, and
 those that came last wait, without a tree, until they are worth one. In a segment there are, in this order: for
@@ -39,6 +41,9 @@ NO_PREDICATE = -1
 
 MOST_LIGHT = 62
 """The greatest c: which blocks of properties are empty is told by the bits of one word."""
+
+NODE = 3
+"""Words of a node before its branches."""
 
 SPARSE = 4
 """Events with one property in so many, or fewer, are quicker if what has to be there is asked first."""
@@ -79,6 +84,8 @@ class Forest(NamedTuple):
     """Whether there is a tree that asks ONE first for events that are not light."""
     built: int
     """Clauses from here on are in no tree."""
+    nodes: int
+    """No tree has more nodes."""
 
 
 class Order(NamedTuple):
@@ -88,3 +95,9 @@ class Order(NamedTuple):
     begin: int
     length: int
     ones_first: bool
+
+
+def tree_words(clauses: int, predicates: int) -> int:
+    """No fewer words than a tree of so many clauses, of so many predicates together, can have."""
+    # A branch and a node for each predicate, and for each clause a branch and its end; the root.
+    return (2 + NODE) * predicates + 3 * clauses + NODE

@@ -1,7 +1,7 @@
 """Making search trees: clauses go in, sorted by what they ask in the order of a tree; its entries come out.
 
-Sorting compares what is asked first only where that is equal does it look at what comes next (multikey quicksort),
-and equal beginnings of neighbours become common branches.
+Sorting looks at what is asked first, and only where that is equal at what comes next (multikey quicksort); equal
+beginnings of neighbours become common branches.
 """
 
 from __future__ import annotations
@@ -11,9 +11,13 @@ import numpy.typing as npt
 
 from harken.jit import part, tight
 from harken.matching.kernels.layout import FALSE, PredicateArrays
-from harken.matching.trees.kernels.layout import NO_PREDICATE, NOBODY, ONE, ZERO, Contents, Order
+from harken.matching.trees.kernels.layout import NO_PREDICATE, NOBODY, NODE, ONE, ZERO, Contents, Order
 
 Integers = npt.NDArray[np.int64]
+Entries = npt.NDArray[np.int32]
+
+WORD, PLACE = 2**32 - 1, 2**31 - 1
+"""The bits of a key that are the predicate, and of a group that are where it begins."""
 
 FEW = 12
 """So many or fewer are sorted by putting each in its place."""
@@ -163,46 +167,90 @@ def sort_members(keys: Integers, offset: Integers, index: Integers, stack: Integ
 
 
 @part
-def shared(keys: Integers, offset: Integers, one: int, other: int) -> int:
-    """How many predicates two clauses have in common at the beginning."""
-    depth = 0
-    while True:
-        key = key_at(keys, offset, one, depth)
-        if key < 0 or key != key_at(keys, offset, other, depth):
-            return depth
-        depth += 1
+def list_groups(
+    predicates: PredicateArrays,
+    keys: Integers,
+    offset: Integers,
+    index: Integers,
+    low: int,
+    high: int,
+    depth: int,
+    groups: Integers,
+) -> int:
+    """Where clauses begin that ask the same at a depth: those first that ask what phase one finds, by predicate."""
+    count, latest = 0, np.int64(-1)
+    for at in range(low, high):
+        key = key_at(keys, offset, index[at], depth)
+        if key != latest:
+            latest, word = key, key & WORD
+            evaluated = np.int64(predicates.initial[word] != FALSE)
+            groups[count] = (evaluated << 62) | (word << 31) | np.int64(at)
+            count += 1
+    sort_keys(groups, 0, count)
+    return count
+
+
+@part
+def write_tail(
+    keys: Integers, offset: Integers, member: int, depth: int, clause: int, entries: Entries, end: int
+) -> int:
+    """Write what a clause asks from a depth on; where that ends."""
+    for at in range(offset[member] + depth, offset[member + 1]):
+        entries[end] = keys[at] & WORD
+        end += 1
+    entries[end] = ~clause
+    return end + 1
 
 
 @tight
 def plant(
+    predicates: PredicateArrays,
     keys: Integers,
     offset: Integers,
     index: Integers,
     members: Integers,
-    path: Integers,
-    entries: npt.NDArray[np.int32],
-    end: int,
-) -> int:
-    """Write the entries of a tree of sorted clauses from `end` on; where they end.
+    groups: Integers,
+    left: Integers,
+    entries: Entries,
+) -> tuple[int, int]:
+    """Write the entries of a tree of sorted clauses; how many these are, and how many nodes there are.
 
-    `path` is for where the nodes lie that lead to the clause at hand.
+    `groups` has room for a number by clause, `left` for four: the nodes that are still to be written.
     """
-    depth, common = 0, 0
-    for at in range(len(index)):
-        member = index[at]
-        for node in range(common, depth):
-            entries[path[node] + 1] = end - path[node]
-        depth = offset[member + 1] - offset[member]
-        for node in range(common, depth):
-            path[node] = end
-            entries[end] = keys[offset[member] + node] & 0xFFFF_FFFF
-            end += 2
-        entries[end] = ~members[member]
-        end += 1
-        common = shared(keys, offset, member, index[at + 1]) if at + 1 < len(index) else 0
-    for node in range(depth):
-        entries[path[node] + 1] = end - path[node]
-    return end
+    end, nodes, top = 0, 0, 4
+    left[0], left[1], left[2], left[3] = 0, len(index), 0, -1
+    while top > 0:
+        top -= 4
+        low, high, depth, place = left[top], left[top + 1], left[top + 2], left[top + 3]
+        if place >= 0:
+            entries[place] = end
+        first = low
+        while first < high and key_at(keys, offset, index[first], depth) < 0:
+            first += 1
+        count = list_groups(predicates, keys, offset, index, first, high, depth, groups)
+        branch, found = end + NODE, 0
+        for at in range(count):
+            found += groups[at] >> 62 == 0
+        entries[end], entries[end + 1], entries[end + 2] = found, count - found, first - low
+        end = branch + 2 * count
+        for at in range(low, first):
+            entries[end] = members[index[at]]
+            end += 1
+        for at in range(count):
+            begin = groups[at] & PLACE
+            key, stop = key_at(keys, offset, index[begin], depth), begin + 1
+            while stop < high and key_at(keys, offset, index[stop], depth) == key:
+                stop += 1
+            entries[branch] = key & WORD
+            if stop == begin + 1:
+                entries[branch + 1] = ~end
+                end = write_tail(keys, offset, index[begin], depth + 1, members[index[begin]], entries, end)
+            else:
+                left[top], left[top + 1], left[top + 2], left[top + 3] = begin, stop, depth + 1, branch + 1
+                top += 4
+            branch += 2
+        nodes += 1
+    return end, nodes
 
 
 @tight

@@ -15,12 +15,16 @@ from harken.matching.kernels.layout import (
     Scratch,
 )
 from harken.matching.kernels.truth import is_true, mark, unmark
-from harken.matching.trees.kernels.layout import NOBODY, ONE, SPARSE, Contents, Forest
+from harken.matching.trees.kernels.layout import NOBODY, NODE, ONE, SPARSE, Contents, Forest
 
 import numpy as np
 import numpy.typing as npt
 
 Roles = npt.NDArray[np.int8]
+Entries = npt.NDArray[np.int32]
+
+WIDE = 8
+"""Where a node has so many branches for each predicate that holds, those of the latter are looked up."""
 
 
 @part
@@ -89,6 +93,49 @@ def tell(contents: Contents, clause: int, event: int, scratch: Scratch, results:
 
 
 @part
+def find_branch(entries: Entries, begin: int, count: int, predicate: int) -> int:
+    """Which of a node's branches asks a predicate, of those in order; -1 if none does."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) // 2
+        if entries[begin + 2 * middle] < predicate:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < count and entries[begin + 2 * low] == predicate else -1
+
+
+@part
+def follow_tails(
+    predicates: PredicateArrays,
+    contents: Contents,
+    entries: Entries,
+    events: Events,
+    event: int,
+    count: int,
+    scratch: Scratch,
+    results: Results,
+    found: int,
+) -> int:
+    """Ask what is left of clauses that are alone, of all of them one predicate after the other."""
+    tails = scratch.waiting
+    while count > 0:
+        kept = 0
+        scratch.counts[CHECKS] += count
+        for each in range(count):
+            at = tails[each]
+            word = entries[at]
+            if word < 0:
+                found = tell(contents, ~word, event, scratch, results, found)
+            else:
+                # Written before it is known whether it is to be kept: nothing has to be guessed.
+                tails[kept] = at + 1
+                kept += is_true(predicates, events, event, scratch, word)
+        count = kept
+    return found
+
+
+@part
 def walk(
     predicates: PredicateArrays,
     contents: Contents,
@@ -96,24 +143,55 @@ def walk(
     tree: int,
     events: Events,
     event: int,
+    listed: int,
     scratch: Scratch,
     results: Results,
     found: int,
 ) -> int:
-    """Follow all branches of a tree whose predicates hold."""
-    entries, at, stop, steps = forest.entries, forest.start[tree], forest.stop[tree], 0
-    while at < stop:
-        word = entries[at]
-        steps += 1
-        if word < 0:
-            found = tell(contents, ~word, event, scratch, results, found)
-            at += 1
-        elif is_true(predicates, events, event, scratch, word):
-            at += 2
-        else:
-            at += entries[at + 1]
-    scratch.counts[CHECKS] += steps
-    return found
+    """Follow all branches of a tree whose predicates hold. `listed` dimensions and predicates are in the scratch."""
+    entries, root, satisfied = forest.entries, forest.start[tree], scratch.counts[TOUCHED]
+    nodes, tails, bottom, waiting = scratch.places, scratch.waiting, listed, 0
+    nodes[bottom] = root
+    top = bottom + 1
+    while top > bottom:
+        top -= 1
+        node = nodes[top]
+        begin, known = node + NODE, entries[node]
+        branches = known + entries[node + 1]
+        for at in range(begin + 2 * branches, begin + 2 * branches + entries[node + 2]):
+            found = tell(contents, entries[at], event, scratch, results, found)
+        first = 0
+        if known > WIDE * satisfied:
+            first = known
+            for each in range(satisfied):
+                branch = find_branch(entries, begin, known, scratch.touched[each])
+                if branch >= 0:
+                    target = entries[begin + 2 * branch + 1]
+                    if target >= 0:
+                        nodes[top] = root + target
+                        top += 1
+                    else:
+                        tails[waiting] = root + ~target
+                        waiting += 1
+                    if waiting == len(tails):
+                        found = follow_tails(
+                            predicates, contents, entries, events, event, waiting, scratch, results, found
+                        )
+                        waiting = 0
+        scratch.counts[CHECKS] += branches - first
+        for at in range(begin + 2 * first, begin + 2 * branches, 2):
+            holds = is_true(predicates, events, event, scratch, entries[at])
+            target = np.int64(entries[at + 1])
+            nodes[top] = root + target
+            top += holds & (target >= 0)
+            tails[waiting] = root + ~target
+            waiting += holds & (target < 0)
+            if waiting == len(tails):
+                found = follow_tails(
+                    predicates, contents, entries, events, event, waiting, scratch, results, found
+                )
+                waiting = 0
+    return follow_tails(predicates, contents, entries, events, event, waiting, scratch, results, found)
 
 
 @part
@@ -161,7 +239,7 @@ def match_events(
         listed, now = list_properties(predicates, roles, scratch), found
         for segment in range(segments):
             tree = pick_tree(forest, segment, scratch, listed)
-            now = walk(predicates, contents, forest, tree, events, event, scratch, results, now)
+            now = walk(predicates, contents, forest, tree, events, event, listed, scratch, results, now)
         now = scan(predicates, contents, forest.built, events, event, scratch, results, now)
         scratch.counts[VISITS] += segments
         forget_properties(scratch, listed)
