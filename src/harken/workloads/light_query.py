@@ -1,4 +1,4 @@
-"""The workload of Kale et al. 2005, section 6: who asks for a few of many properties, and events with few of them."""
+"""The workload of Kale et al. 2005, section 6: some of many properties asked for, and events with few of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AROUND = 0.5
 
 @dataclass(frozen=True, slots=True)
 class LightQueries(Specification):
-    """Subscriptions that ask each property to be there, or not to be; events with few properties, in either way."""
+    """Subscriptions that ask for some properties, and against some; events with few, in one of two ways."""
 
     attributes: int = 100
     ones: float = 0.05

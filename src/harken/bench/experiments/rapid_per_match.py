@@ -17,8 +17,8 @@ from harken.workloads import LightQueries, Workload, workload_of
 from harken.workloads.light_query import exponential, zipf
 
 PAPER = (
-    "The more matches, the less time each takes, with RAPIDMatch and TreeMatch alike, for there are more of them in "
-    "each subtree that is looked into. RAPIDMatch takes less than TreeMatch, the more so the fewer matches there are."
+    "The more matches, the less time each takes, with RAPIDMatch and TreeMatch alike, for there are more of them "
+    "in each subtree that is looked into. RAPIDMatch takes less than TreeMatch, the more so the fewer there are."
 )
 
 BINS = 5

@@ -56,7 +56,15 @@ class TreeClauses:
 
     def arrays(self) -> Contents:
         """The clauses as kernels see them."""
-        return Contents(*(getattr(self, name).values for name in ARRAYS), self.end)
+        return Contents(
+            self.first.values,
+            self.words.values,
+            self.slot.values,
+            self.sibling.values,
+            self.leader.values,
+            self.head.values,
+            self.end,
+        )
 
     def state(self) -> State:
         """The clauses as they lie."""

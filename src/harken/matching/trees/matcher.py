@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -61,7 +62,7 @@ class SearchTreeMatcher(EncodedMatcher):
         return self.match_batch(EventBatch([event], {}, 1))[1]
 
     def access(self, slot: int) -> list[AccessPath]:
-        """How events find the clauses of a subscription: through the branch of the tree's root that they are in."""
+        """How events find the clauses of a subscription: through the branch of the root that they are in."""
         contents, clause, paths = self._index.contents, int(self._index.contents.head[slot]), []
         while clause >= 0:
             leader = int(contents.leader[clause])
@@ -145,10 +146,10 @@ class SearchTreeMatcher(EncodedMatcher):
         arrays = self._predicates.arrays()
         listed = np.isin(arrays.operator[numbers], (EQUAL, MEMBER, TESTED))
         roles = np.where(listed, ONE, FREE).astype(np.int8)
-        for at in np.flatnonzero(listed).tolist():
-            number = int(numbers[at])
-            if self._predicates.dimensions[arrays.dimension[number]].kind is Kind.BOOL:
-                roles[at] = self._role_of_truths(number, int(arrays.operator[number]))
+        dimension = arrays.dimension[numbers]
+        of_truths = [at for at in np.unique(dimension) if self._predicates.dimensions[at].kind is Kind.BOOL]
+        for at in np.flatnonzero(listed & np.isin(dimension, of_truths)).tolist():
+            roles[at] = self._role_of_truths(int(numbers[at]), int(arrays.operator[numbers[at]]))
         self._roles.values[numbers] = roles
 
     def _role_of_truths(self, number: int, operator: int) -> int:
@@ -171,7 +172,7 @@ class SearchTreeMatcher(EncodedMatcher):
     def _clauses_of(self, slot: int) -> list[list[int]]:
         clauses = self._clauses.read(np.array([slot], np.int64))
         bounds, words = clauses.first.tolist(), clauses.words.tolist()
-        return [words[begin:end] for begin, end in zip(bounds, bounds[1:], strict=False)]
+        return [words[begin:end] for begin, end in pairwise(bounds)]
 
     def _changed(self) -> None:
         self._encoder.refresh()

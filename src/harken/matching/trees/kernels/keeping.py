@@ -158,7 +158,7 @@ def _chains_are_sound(contents: Contents, listed: npt.NDArray[np.bool_]) -> bool
                 return False
             listed[clause] = True
             clause = np.int64(contents.sibling[clause])
+    unknown = 0
     for clause in range(contents.end):
-        if listed[clause] == (contents.slot[clause] == NOBODY):
-            return False
-    return True
+        unknown += listed[clause] == (contents.slot[clause] == NOBODY)
+    return unknown == 0

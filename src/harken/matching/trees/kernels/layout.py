@@ -14,8 +14,8 @@ which are exact, and only the choice of a tree goes by properties.
             then for each branch a predicate and a target, the former by number; then the clauses
     tail    predicates, and behind them ~clause: what is left of a clause that is alone
 
-A target is the place of a node in the tree or, if negative, ~ that of a tail. Properties that nobody asks about take
-no room. Branches of a node are tested one after the other without waiting for each other, and so are tails.
+A target is the place of a node in the tree or, if negative, ~ that of a tail. Properties that nobody asks about
+take no room. Branches of a node are tested without waiting for each other, and so are tails.
 
 **Segments.** Trees do not change. Clauses are numbered as they come; a segment has the trees of a run of them, and
 those that came last wait, without a tree, until they are worth one. In a segment there are, in this order: for
@@ -89,7 +89,7 @@ class Forest(NamedTuple):
 
 
 class Order(NamedTuple):
-    """In which order a tree asks: dimensions from `begin` on, around the end, `length` of them; then what is left."""
+    """In which order a tree asks: `length` dimensions from `begin` on, around the end, and then those left."""
 
     dimensions: int
     begin: int

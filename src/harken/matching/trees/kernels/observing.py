@@ -26,7 +26,7 @@ def count_properties(
         properties = 0
         for column in range(1, events.code.shape[1]):
             code = events.code[event, column]
-            if code == MISSING or code == UNLISTED:
+            if code in (MISSING, UNLISTED):
                 continue
             at = predicates.equal_first[events.dimension[column]] + code
             has = predicates.equal[at] >= 0 and roles[predicates.equal[at]] == ONE

@@ -120,7 +120,9 @@ def push(stack: Integers, top: int, low: int, high: int, depth: int) -> int:
 
 
 @part
-def push_parts(stack: Integers, top: int, low: int, below: int, above: int, high: int, depth: int, ends: bool) -> int:
+def push_parts(
+    stack: Integers, top: int, low: int, below: int, above: int, high: int, depth: int, ends: bool
+) -> int:
     """Leave three parts, the largest at the bottom; that of equal ones is equal one step further."""
     first, middle, last = below - low, above - below, high - above
     if ends:
@@ -177,7 +179,7 @@ def list_groups(
     depth: int,
     groups: Integers,
 ) -> int:
-    """Where clauses begin that ask the same at a depth: those first that ask what phase one finds, by predicate."""
+    """Where clauses begin that ask the same at a depth: first those who ask what phase one finds, by predicate."""
     count, latest = 0, np.int64(-1)
     for at in range(low, high):
         key = key_at(keys, offset, index[at], depth)

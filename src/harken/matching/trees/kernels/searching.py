@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 from harken.jit import part, tight
 from harken.matching.kernels.layout import (
     ALONE,
@@ -16,9 +19,6 @@ from harken.matching.kernels.layout import (
 )
 from harken.matching.kernels.truth import is_true, mark, unmark
 from harken.matching.trees.kernels.layout import NOBODY, NODE, ONE, SPARSE, Contents, Forest
-
-import numpy as np
-import numpy.typing as npt
 
 Roles = npt.NDArray[np.int8]
 Entries = npt.NDArray[np.int32]
@@ -136,6 +136,50 @@ def follow_tails(
 
 
 @part
+def look_up(
+    entries: Entries, root: int, node: int, satisfied: int, scratch: Scratch, top: int, waiting: int
+) -> tuple[int, int]:
+    """Find the branches of a node that ask what is known to hold; how many nodes and tails are left then."""
+    begin, known = node + NODE, entries[node]
+    for each in range(satisfied):
+        branch = find_branch(entries, begin, known, scratch.touched[each])
+        if branch >= 0:
+            target = np.int64(entries[begin + 2 * branch + 1])
+            if target >= 0:
+                scratch.places[top] = root + target
+                top += 1
+            else:
+                scratch.waiting[waiting] = root + ~target
+                waiting += 1
+    return top, waiting
+
+
+@part
+def test_branches(
+    predicates: PredicateArrays,
+    entries: Entries,
+    root: int,
+    begin: int,
+    end: int,
+    events: Events,
+    event: int,
+    scratch: Scratch,
+    top: int,
+    waiting: int,
+) -> tuple[int, int]:
+    """Ask some branches of a node one after the other; how many nodes and tails are left then."""
+    nodes, tails = scratch.places, scratch.waiting
+    for at in range(begin, end, 2):
+        holds = is_true(predicates, events, event, scratch, entries[at])
+        target = np.int64(entries[at + 1])
+        # Written before it is known whether it is to be kept: nothing has to be guessed.
+        nodes[top], tails[waiting] = root + target, root + ~target
+        top += holds & (target >= 0)
+        waiting += holds & (target < 0)
+    return top, waiting
+
+
+@part
 def walk(
     predicates: PredicateArrays,
     contents: Contents,
@@ -148,49 +192,35 @@ def walk(
     results: Results,
     found: int,
 ) -> int:
-    """Follow all branches of a tree whose predicates hold. `listed` dimensions and predicates are in the scratch."""
+    """Follow all branches of a tree whose predicates hold. The first `listed` places are taken."""
     entries, root, satisfied = forest.entries, forest.start[tree], scratch.counts[TOUCHED]
-    nodes, tails, bottom, waiting = scratch.places, scratch.waiting, listed, 0
-    nodes[bottom] = root
-    top = bottom + 1
-    while top > bottom:
+    room, top, waiting = len(scratch.waiting), listed + 1, 0
+    scratch.places[listed] = root
+    while top > listed:
         top -= 1
-        node = nodes[top]
+        node = scratch.places[top]
         begin, known = node + NODE, entries[node]
-        branches = known + entries[node + 1]
-        for at in range(begin + 2 * branches, begin + 2 * branches + entries[node + 2]):
+        end = begin + 2 * (known + entries[node + 1])
+        for at in range(end, end + entries[node + 2]):
             found = tell(contents, entries[at], event, scratch, results, found)
-        first = 0
-        if known > WIDE * satisfied:
-            first = known
-            for each in range(satisfied):
-                branch = find_branch(entries, begin, known, scratch.touched[each])
-                if branch >= 0:
-                    target = entries[begin + 2 * branch + 1]
-                    if target >= 0:
-                        nodes[top] = root + target
-                        top += 1
-                    else:
-                        tails[waiting] = root + ~target
-                        waiting += 1
-                    if waiting == len(tails):
-                        found = follow_tails(
-                            predicates, contents, entries, events, event, waiting, scratch, results, found
-                        )
-                        waiting = 0
-        scratch.counts[CHECKS] += branches - first
-        for at in range(begin + 2 * first, begin + 2 * branches, 2):
-            holds = is_true(predicates, events, event, scratch, entries[at])
-            target = np.int64(entries[at + 1])
-            nodes[top] = root + target
-            top += holds & (target >= 0)
-            tails[waiting] = root + ~target
-            waiting += holds & (target < 0)
-            if waiting == len(tails):
+        while begin < end:
+            looked_up = begin == node + NODE and known > WIDE * satisfied and satisfied <= room
+            size = satisfied if looked_up else min((end - begin) // 2, room - waiting)
+            if waiting + max(1, size) > room:
                 found = follow_tails(
                     predicates, contents, entries, events, event, waiting, scratch, results, found
                 )
                 waiting = 0
+            elif looked_up:
+                top, waiting = look_up(entries, root, node, satisfied, scratch, top, waiting)
+                begin += 2 * known
+            else:
+                stop = begin + 2 * size
+                top, waiting = test_branches(
+                    predicates, entries, root, begin, stop, events, event, scratch, top, waiting
+                )
+                scratch.counts[CHECKS] += size
+                begin = stop
     return follow_tails(predicates, contents, entries, events, event, waiting, scratch, results, found)
 
 
