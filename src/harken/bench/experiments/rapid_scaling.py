@@ -16,8 +16,8 @@ Measured = dict[str, Figure]
 
 SIZE_PAPER = (
     "On a Pentium 4 of 2 GHz, with 100 properties: whatever the number of subscriptions, RAPIDMatch took less "
-    "than an eighth of TreeMatch's time with Zipf, alpha = 2, and 1.2 times less with exponential events, p = 0.1. "
-    "Counting was slower than TreeMatch throughout and is not shown."
+    "than an eighth of TreeMatch's time with Zipf, alpha = 2, and 1.2 times less with exponential events, "
+    "p = 0.1. Counting was slower than TreeMatch throughout and is not shown."
 )
 DISTRIBUTION_PAPER = (
     "The larger alpha and the smaller p, the less time RAPIDMatch takes, until events have about one property; "
