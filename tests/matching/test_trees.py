@@ -215,7 +215,7 @@ def test_what_nobody_asks_about_takes_no_room():
     everything = conjunction(dict.fromkeys(NAMES, True))
     matcher = loaded(TreeMatcher(waiting=0), [everything, conjunction({NAMES[-1]: False})])
     (segment,) = matcher._forest.segments
-    # A root, two branches, and the tails: all that one asks but for the first, and an end of each.
+    # The root, two branches, and the tails: all that one asks but for the first, and an end of each.
     assert segment.bounds[-1] - segment.bounds[0] == NODE + 2 * 2 + (len(NAMES) - 1) + 2
 
 
@@ -430,7 +430,8 @@ DAMAGE = {
     "a clause begins behind its end": {"clauses.first": np.array([0, 9, *range(2, 11)], np.uint32)},
     "a predicate that is none": {"clauses.words": np.array([*range(9), 99], np.int32)},
     "a predicate below all": {"clauses.words": np.array([*range(9), -1], np.int32)},
-    "a clause of nobody": {"clauses.slot": np.array([*range(9), 77], np.uint32)},
+    "a clause of nobody": {"clauses.owner": np.array([*range(9), 77], np.uint32)},
+    "one of several that is alone": {"clauses.owner": np.array([*range(9), 9 | 1 << 31], np.uint32)},
     "a list that does not end": {"clauses.sibling": np.zeros(10, np.int32)},
     "a head of another": {"clauses.head": np.zeros(10, np.int32)},
 }

@@ -20,7 +20,7 @@ from harken.matching.trees.kernels.keeping import (
 from harken.matching.trees.kernels.layout import NOBODY, Contents, tree_words
 from harken.model import capacity
 
-ARRAYS = ("first", "words", "slot", "sibling", "leader", "head")
+ARRAYS = ("first", "words", "owner", "sibling", "leader", "head")
 
 
 class TreeClauses:
@@ -32,7 +32,7 @@ class TreeClauses:
     def __init__(self) -> None:
         self.first = GrowingArray(np.uint32, size=1)
         self.words = GrowingArray(np.int32)
-        self.slot = GrowingArray(np.uint32)
+        self.owner = GrowingArray(np.uint32)
         self.sibling = GrowingArray(np.int32)
         self.leader = GrowingArray(np.int32)
         self.head = GrowingArray(np.int32, fill=-1)
@@ -59,7 +59,7 @@ class TreeClauses:
         return Contents(
             self.first.values,
             self.words.values,
-            self.slot.values,
+            self.owner.values,
             self.sibling.values,
             self.leader.values,
             self.head.values,
@@ -69,13 +69,13 @@ class TreeClauses:
     def state(self) -> State:
         """The clauses as they lie."""
         arrays = {name: getattr(self, name).values for name in ARRAYS if name != "leader"}
-        size = {"first": self.end + 1, "words": self.word_count, "slot": self.end, "sibling": self.end}
+        size = {"first": self.end + 1, "words": self.word_count, "owner": self.end, "sibling": self.end}
         return State({"left": self.left}, {name: each[: size.get(name)] for name, each in arrays.items()})
 
     def restore(self, state: State, slots: Slots, predicates: PredicateArrays) -> npt.NDArray[np.int64]:
         """Hold the clauses that were saved; how often they use predicates. ValueError if they are none."""
-        self.slot = GrowingArray.of(state.array("slot", np.uint32))
-        self.end = len(self.slot)
+        self.owner = GrowingArray.of(state.array("owner", np.uint32))
+        self.end = len(self.owner)
         self.first = GrowingArray.of(state.array("first", np.uint32, size=self.end + 1))
         self.words = GrowingArray.of(state.array("words", np.int32))
         self.sibling = GrowingArray.of(state.array("sibling", np.int32, size=self.end))
@@ -88,7 +88,7 @@ class TreeClauses:
         arrays = self.arrays()
         sound = contents_are_sound(arrays, predicates.operator, predicates.dimension, used, uses, listed)
         require(sound, "clauses are none")
-        require(np.count_nonzero(arrays.slot == NOBODY) == self.left, "more clauses have left, or fewer")
+        require(np.count_nonzero(arrays.owner == NOBODY) == self.left, "more clauses have left, or fewer")
         return uses
 
     def have_slots(self, count: int) -> None:
@@ -105,7 +105,7 @@ class TreeClauses:
         """Take in clauses, in the order of the dimensions of their predicates."""
         begin, end = self.end, self.end + len(clauses.slot)
         self.words.grow_to(self.word_count + len(clauses.words))
-        for array in (self.slot, self.sibling, self.leader):
+        for array in (self.owner, self.sibling, self.leader):
             array.grow_to(end)
         self.first.grow_to(end + 1)
         enter(self.arrays(), begin, clauses, dimension)

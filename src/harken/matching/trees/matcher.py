@@ -66,7 +66,7 @@ class SearchTreeMatcher(EncodedMatcher):
         contents, clause, paths = self._index.contents, int(self._index.contents.head[slot]), []
         while clause >= 0:
             leader = int(contents.leader[clause])
-            alike = (contents.leader == leader) & (contents.slot != NOBODY)
+            alike = (contents.leader == leader) & (contents.owner != NOBODY)
             condition = self._said([[leader] if leader != NO_PREDICATE else []])
             paths.append(AccessPath(condition, int(np.count_nonzero(alike)) - 1))
             clause = int(contents.sibling[clause])

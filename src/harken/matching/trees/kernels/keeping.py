@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from harken.jit import part, tight
 from harken.matching.kernels.layout import ALONE, LAST, Clauses
-from harken.matching.trees.kernels.layout import NOBODY, Contents
+from harken.matching.trees.kernels.layout import NOBODY, SEVERAL, SLOT, Contents
 
 Integers = npt.NDArray[np.int64]
 
@@ -46,7 +46,7 @@ def enter(contents: Contents, begin: int, clauses: Clauses, dimension: npt.NDArr
         _sort_words(contents.words, first, first + width, dimension)
         contents.first[clause + 1] = first + width
         following = contents.head[slot]
-        contents.slot[clause] = slot
+        contents.owner[clause] = slot if clauses.alone[new] else slot | SEVERAL
         contents.sibling[clause] = following if following >= 0 else ALONE if clauses.alone[new] else LAST
         contents.head[slot] = clause
 
@@ -81,7 +81,7 @@ def take_out(contents: Contents, slots: Integers) -> None:
         clause = np.int64(contents.head[slot])
         contents.head[slot] = -1
         while clause >= 0:
-            contents.slot[clause] = NOBODY
+            contents.owner[clause] = NOBODY
             clause = np.int64(contents.sibling[clause])
 
 
@@ -90,25 +90,26 @@ def move_clauses(contents: Contents, into: Contents) -> None:
     """Copy the clauses that have not left side by side, under new numbers; those of a slot keep their order."""
     count, end = 0, 0
     for clause in range(contents.end):
-        if contents.slot[clause] == NOBODY:
+        if contents.owner[clause] == NOBODY:
             continue
         begin = np.int64(contents.first[clause])
         width = np.int64(contents.first[clause + 1]) - begin
         for at in range(width):
             into.words[end + at] = contents.words[begin + at]
         into.leader[count] = contents.leader[clause]
-        _own(into, count, contents.slot[clause], contents.sibling[clause])
+        _own(into, count, np.int64(contents.owner[clause]))
         end += width
         count += 1
         into.first[count] = end
 
 
 @part
-def _own(into: Contents, clause: int, slot: int, sibling: int) -> None:
-    """Give a clause that has moved to its owner. The first one of several was the last of their list."""
+def _own(into: Contents, clause: int, owner: int) -> None:
+    """Give a clause that has moved to its owner."""
+    slot = owner & SLOT
     following = into.head[slot]
-    into.slot[clause] = slot
-    into.sibling[clause] = following if following >= 0 else sibling if sibling < 0 else LAST
+    into.owner[clause] = owner
+    into.sibling[clause] = following if following >= 0 else LAST if owner >= SEVERAL else ALONE
     into.head[slot] = clause
 
 
@@ -129,8 +130,8 @@ def contents_are_sound(
         begin, end = np.int64(contents.first[clause]), np.int64(contents.first[clause + 1])
         if begin > end or end > len(contents.words):
             return False
-        has_left, latest = contents.slot[clause] == NOBODY, -1
-        if not has_left and (contents.slot[clause] >= len(in_use) or not in_use[contents.slot[clause]]):
+        has_left, slot, latest = contents.owner[clause] == NOBODY, contents.owner[clause] & SLOT, -1
+        if not has_left and (slot >= len(in_use) or not in_use[slot]):
             return False
         for at in range(begin, end):
             word = contents.words[at]
@@ -154,11 +155,14 @@ def _chains_are_sound(contents: Contents, listed: npt.NDArray[np.bool_]) -> bool
             continue
         while clause != LAST and not (clause == ALONE and alone):
             alone = clause == contents.head[slot]
-            if clause < 0 or clause >= contents.end or listed[clause] or contents.slot[clause] != slot:
+            if clause < 0 or clause >= contents.end or listed[clause]:
+                return False
+            sibling = np.int64(contents.sibling[clause])
+            if contents.owner[clause] != (slot if sibling == ALONE else slot | SEVERAL):
                 return False
             listed[clause] = True
-            clause = np.int64(contents.sibling[clause])
+            clause = sibling
     unknown = 0
     for clause in range(contents.end):
-        unknown += listed[clause] == (contents.slot[clause] == NOBODY)
+        unknown += listed[clause] == (contents.owner[clause] == NOBODY)
     return unknown == 0

@@ -12,7 +12,7 @@ which are exact, and only the choice of a tree goes by properties.
 
     node    how many branches ask what phase one finds, how many ask something else, how many clauses end here;
             then for each branch a predicate and a target, the former by number; then the clauses
-    tail    predicates, and behind them ~clause: what is left of a clause that is alone
+    tail    predicates, and behind them ~clause: what is left of a clause that is alone, or nearly
 
 A target is the place of a node in the tree or, if negative, ~ that of a tail. Properties that nobody asks about
 take no room. Branches of a node are tested without waiting for each other, and so are tails.
@@ -33,8 +33,11 @@ import numpy.typing as npt
 FREE, ONE, ZERO = range(3)
 """Roles of predicates."""
 
+SEVERAL, SLOT = 1 << 31, (1 << 31) - 1
+"""The bits of an owner: whether its clauses are several, and its slot."""
+
 NOBODY = 2**32 - 1
-"""Instead of a slot: the clause has left."""
+"""Instead of an owner: the clause has left."""
 
 NO_PREDICATE = -1
 """Instead of the first predicate of a clause: it asks nothing."""
@@ -45,7 +48,10 @@ MOST_LIGHT = 62
 NODE = 3
 """Words of a node before its branches."""
 
-SPARSE = 4
+WORTH_A_NODE = 4
+"""Clauses that begin alike have a node from so many on; fewer are as quick asked one by one."""
+
+SPARSE = 3
 """Events with one property in so many, or fewer, are quicker if what has to be there is asked first."""
 
 
@@ -55,7 +61,8 @@ class Contents(NamedTuple):
     first: npt.NDArray[np.uint32]
     """Clause j asks words[first[j] : first[j + 1]], by dimension, and by number within one."""
     words: npt.NDArray[np.int32]
-    slot: npt.NDArray[np.uint32]
+    owner: npt.NDArray[np.uint32]
+    """The slot whose it is, with the SEVERAL bit if that has others too; or NOBODY."""
     sibling: npt.NDArray[np.int32]
     """The next clause of the same subscription, ALONE or LAST."""
     leader: npt.NDArray[np.int32]

@@ -11,7 +11,16 @@ import numpy.typing as npt
 
 from harken.jit import part, tight
 from harken.matching.kernels.layout import FALSE, PredicateArrays
-from harken.matching.trees.kernels.layout import NO_PREDICATE, NOBODY, NODE, ONE, ZERO, Contents, Order
+from harken.matching.trees.kernels.layout import (
+    NO_PREDICATE,
+    NOBODY,
+    NODE,
+    ONE,
+    WORTH_A_NODE,
+    ZERO,
+    Contents,
+    Order,
+)
 
 Integers = npt.NDArray[np.int64]
 Entries = npt.NDArray[np.int32]
@@ -180,14 +189,17 @@ def list_groups(
     groups: Integers,
 ) -> int:
     """Where clauses begin that ask the same at a depth: first those who ask what phase one finds, by predicate."""
-    count, latest = 0, np.int64(-1)
-    for at in range(low, high):
-        key = key_at(keys, offset, index[at], depth)
-        if key != latest:
-            latest, word = key, key & WORD
-            evaluated = np.int64(predicates.initial[word] != FALSE)
-            groups[count] = (evaluated << 62) | (word << 31) | np.int64(at)
+    count, begin = 0, low
+    while begin < high:
+        key = key_at(keys, offset, index[begin], depth)
+        end = begin + 1
+        while end < high and key_at(keys, offset, index[end], depth) == key:
+            end += 1
+        evaluated = np.int64(predicates.initial[key & WORD] != FALSE)
+        for at in range(begin, end if end - begin < WORTH_A_NODE else begin + 1):
+            groups[count] = (evaluated << 62) | ((key & WORD) << 31) | np.int64(at)
             count += 1
+        begin = end
     sort_keys(groups, 0, count)
     return count
 
@@ -241,10 +253,11 @@ def plant(
         for at in range(count):
             begin = groups[at] & PLACE
             key, stop = key_at(keys, offset, index[begin], depth), begin + 1
-            while stop < high and key_at(keys, offset, index[stop], depth) == key:
-                stop += 1
+            if at + 1 == count or (groups[at + 1] ^ groups[at]) >> 31 != 0:
+                while stop < high and key_at(keys, offset, index[stop], depth) == key:
+                    stop += 1
             entries[branch] = key & WORD
-            if stop == begin + 1:
+            if stop - begin < WORTH_A_NODE:
                 entries[branch + 1] = ~end
                 end = write_tail(keys, offset, index[begin], depth + 1, members[index[begin]], entries, end)
             else:
@@ -322,7 +335,7 @@ def list_members(contents: Contents, begin: int, end: int, members: Integers) ->
     """Write down the clauses of a run that have not left; how many there are."""
     count = 0
     for clause in range(begin, end):
-        if contents.slot[clause] != NOBODY:
+        if contents.owner[clause] != NOBODY:
             members[count] = clause
             count += 1
     return count

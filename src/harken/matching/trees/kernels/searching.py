@@ -7,7 +7,6 @@ import numpy.typing as npt
 
 from harken.jit import part, tight
 from harken.matching.kernels.layout import (
-    ALONE,
     CHECKS,
     REPEATS,
     TOUCHED,
@@ -18,7 +17,17 @@ from harken.matching.kernels.layout import (
     Scratch,
 )
 from harken.matching.kernels.truth import is_true, mark, unmark
-from harken.matching.trees.kernels.layout import NOBODY, NODE, ONE, SPARSE, Contents, Forest
+from harken.matching.trees.kernels.layout import (
+    NOBODY,
+    NODE,
+    ONE,
+    SEVERAL,
+    SLOT,
+    SPARSE,
+    WORTH_A_NODE,
+    Contents,
+    Forest,
+)
 
 Roles = npt.NDArray[np.int8]
 Entries = npt.NDArray[np.int32]
@@ -83,18 +92,18 @@ def pick_tree(forest: Forest, segment: int, scratch: Scratch, listed: int) -> in
 @part
 def tell(contents: Contents, clause: int, event: int, scratch: Scratch, results: Results, found: int) -> int:
     """Write down a match as far as there is room, unless the clause has left; how many there are now."""
-    slot = contents.slot[clause]
-    if slot == NOBODY:
+    owner = np.int64(contents.owner[clause])
+    if owner == NOBODY:
         return found
     if found < len(results.slot):
-        results.event[found], results.slot[found] = event, slot
-        scratch.counts[REPEATS] += contents.sibling[clause] != ALONE
+        results.event[found], results.slot[found] = event, owner & SLOT
+        scratch.counts[REPEATS] += owner >= SEVERAL
     return found + 1
 
 
 @part
 def find_branch(entries: Entries, begin: int, count: int, predicate: int) -> int:
-    """Which of a node's branches asks a predicate, of those in order; -1 if none does."""
+    """Where among a node's branches, which are in order, those begin that ask a predicate, if any does."""
     low, high = 0, count
     while low < high:
         middle = (low + high) // 2
@@ -102,7 +111,7 @@ def find_branch(entries: Entries, begin: int, count: int, predicate: int) -> int
             low = middle + 1
         else:
             high = middle
-    return low if low < count and entries[begin + 2 * low] == predicate else -1
+    return low
 
 
 @part
@@ -142,8 +151,9 @@ def look_up(
     """Find the branches of a node that ask what is known to hold; how many nodes and tails are left then."""
     begin, known = node + NODE, entries[node]
     for each in range(satisfied):
-        branch = find_branch(entries, begin, known, scratch.touched[each])
-        if branch >= 0:
+        predicate = scratch.touched[each]
+        branch = find_branch(entries, begin, known, predicate)
+        while branch < known and entries[begin + 2 * branch] == predicate:
             target = np.int64(entries[begin + 2 * branch + 1])
             if target >= 0:
                 scratch.places[top] = root + target
@@ -151,6 +161,7 @@ def look_up(
             else:
                 scratch.waiting[waiting] = root + ~target
                 waiting += 1
+            branch += 1
     return top, waiting
 
 
@@ -204,8 +215,8 @@ def walk(
         for at in range(end, end + entries[node + 2]):
             found = tell(contents, entries[at], event, scratch, results, found)
         while begin < end:
-            looked_up = begin == node + NODE and known > WIDE * satisfied and satisfied <= room
-            size = satisfied if looked_up else min((end - begin) // 2, room - waiting)
+            looked_up = begin == node + NODE and known > WIDE * satisfied and WORTH_A_NODE * satisfied <= room
+            size = WORTH_A_NODE * satisfied if looked_up else min((end - begin) // 2, room - waiting)
             if waiting + max(1, size) > room:
                 found = follow_tails(
                     predicates, contents, entries, events, event, waiting, scratch, results, found
