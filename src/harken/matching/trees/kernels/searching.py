@@ -127,20 +127,21 @@ def follow_tails(
     found: int,
 ) -> int:
     """Ask what is left of clauses that are alone, of all of them one predicate after the other."""
-    tails = scratch.waiting
+    tails, ended, ends = scratch.waiting, scratch.survivors, 0
     while count > 0:
         kept = 0
         scratch.counts[CHECKS] += count
         for each in range(count):
             at = tails[each]
-            word = entries[at]
-            if word < 0:
-                found = tell(contents, ~word, event, scratch, results, found)
-            else:
-                # Written before it is known whether it is to be kept: nothing has to be guessed.
-                tails[kept] = at + 1
-                kept += is_true(predicates, events, event, scratch, word)
+            word = np.int64(entries[at])
+            goes_on = word >= 0
+            # Written before it is known whether it is to be kept: nothing has to be guessed.
+            ended[ends], tails[kept] = ~word, at + 1
+            ends += not goes_on
+            kept += goes_on & is_true(predicates, events, event, scratch, max(word, np.int64(0)))
         count = kept
+    for each in range(ends):
+        found = tell(contents, ended[each], event, scratch, results, found)
     return found
 
 
@@ -205,7 +206,8 @@ def walk(
 ) -> int:
     """Follow all branches of a tree whose predicates hold. The first `listed` places are taken."""
     entries, root, satisfied = forest.entries, forest.start[tree], scratch.counts[TOUCHED]
-    room, top, waiting = len(scratch.waiting), listed + 1, 0
+    # As many as can end, and one that is written in vain.
+    room, top, waiting = len(scratch.survivors) - 1, listed + 1, 0
     scratch.places[listed] = root
     while top > listed:
         top -= 1
