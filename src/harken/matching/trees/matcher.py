@@ -21,6 +21,7 @@ from harken.matching.trees.forest import Partition, SearchForest, Source
 from harken.matching.trees.kernels.layout import FREE, NO_PREDICATE, NOBODY, ONE, ZERO, Contents, Forest, Order
 from harken.matching.trees.kernels.planting import find_leaders
 from harken.matching.trees.kernels.searching import match_events
+from harken.model.arguments import checked_count
 from harken.model.events import FlatEvent
 from harken.model.values import Kind
 
@@ -51,7 +52,7 @@ class SearchTreeMatcher(EncodedMatcher):
 
     def __init__(self, waiting: int) -> None:
         super().__init__()
-        self._waiting = waiting
+        self._waiting = checked_count("waiting", waiting)
         self._clauses = TreeClauses()
         self._roles = GrowingArray(np.int8)
         self._forest = SearchForest()
