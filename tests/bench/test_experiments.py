@@ -11,7 +11,7 @@ from harken.bench import report
 from harken.bench.experiments import experiments, load
 from harken.bench.measuring import Bench
 
-PLOTTED = {name for name in experiments() if name.startswith("fabret")} | {
+PLOTTED = {name for name in experiments() if name.startswith(("fabret", "rapid"))} | {
     "growth",
     "single-event",
     "soak",
@@ -60,6 +60,15 @@ FOUND = {
     "faults": {"failures", "at a step"},
     "first-use": {"first process", "later process", "first process, from start to exit", "first / later"},
     "ranges": {"dynamic, 10,000 subscriptions", "dynamic / scan with early exit", "dynamic / scan by columns"},
+    "rapid-fig3": {
+        "tree, Zipf, 10,000 subscriptions",
+        "counting, exponential, 2,000 subscriptions",
+        "rapid / tree, Zipf, 10,000 subscriptions",
+        "rapid in order / tree, exponential, 2,000 subscriptions",
+    },
+    "rapid-fig4": {"rapid, alpha = 3", "dynamic, p = 0.5", "rapid / tree, alpha = 1", "tree / counting, p = 0.02"},
+    "rapid-fig5": {"tree / rapid, fewest matches", "rapid: fewest / most matches"},
+    "rapid-fig6": {"tree / rapid, most matches", "rapid: fewest / most matches"},
     "single-event": {"median", "99th percentile"},
     "growth": {
         *("a change, at first", "a change, at last", "files, at most, beside a change"),
@@ -103,7 +112,7 @@ def test_a_small_run_finds_its_figures_and_holds_them_to_no_target(name, tmp_pat
     assert all(math.isfinite(sample) and sample > 0 for each in measured for sample in each.samples)
     assert all(each.target is None for each in measured)
     assert (result.plot is not None) is (name in PLOTTED)
-    assert bool(result.paper) is name.startswith(("fabret", "symmetric-fig"))
+    assert bool(result.paper) is name.startswith(("fabret", "rapid", "symmetric-fig"))
     written = report.write(tmp_path, name, report.to_dict(name, bench, result), result)
     assert all(path.stat().st_size > 0 for path in written)
 

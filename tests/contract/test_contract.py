@@ -28,9 +28,12 @@ VARIANTS = {name: (name, {}) for name in algorithms()} | {
     "static-eager": ("static", {"checks_per_lookup": 0.0}),
     "auto-growing": ("auto", {"small": 20}),
     "propagation-without-prefetch": ("propagation", {"prefetch": False}),
+    "tree-restless": ("tree", {"waiting": 0}),
+    "rapid-restless": ("rapid", {"waiting": 0, "c": 5}),
+    "rapid-in-order": ("rapid", {"waiting": 0, "c": 5, "reorder": False}),
 }
 if IS_PLAIN or IS_CHECKED:  # those that together run every line of a kernel that all of them run
-    OWN_LOOPS = ("counting", "dynamic-restless", "static-eager", "propagation-without-prefetch")
+    OWN_LOOPS = ("counting", "dynamic-restless", "static-eager", "propagation-without-prefetch", "rapid-restless")
     VARIANTS = {name: VARIANTS[name] for name in OWN_LOOPS}
 
 

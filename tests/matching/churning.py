@@ -1,4 +1,4 @@
-"""Engines of the cluster algorithms in use, and what they should hold."""
+"""Engines of the algorithms that have an index in use, and what they should hold."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ VARIANTS = {
     "dynamic-without-prefetch": ("dynamic", {"patience": 1, "margin": 0.0, "prefetch": False}),
     "static": ("static", {}),
     "counting": ("counting", {}),
+    "tree": ("tree", {"waiting": 7}),
+    "rapid": ("rapid", {"waiting": 0}),
     "auto": ("auto", {"small": 5}),
 }
 

@@ -15,7 +15,7 @@ from harken.model import capacity
 
 pytestmark = pytest.mark.kernel
 
-INDEXES = ["counting", "propagation", "static", "dynamic"]
+INDEXES = ["counting", "propagation", "static", "dynamic", "tree", "rapid"]
 KNOWN = [(id, f"a = {id} AND b < {id}") for id in range(20)]
 EVENTS = [{"a": 3, "b": 1}, {"a": 3, "b": 3}, {"a": 19, "b": 0, "c": 1}, {"c": 1}]
 MORE = {
@@ -25,14 +25,15 @@ MORE = {
     "DIMENSIONS": [(100 + id, f"new_{id} = 1") for id in range(5)],
     "LINES": [(100 + id, f"c = {id} AND d < {id} AND e > {id}") for id in range(200)],
     "WORDS": [(100, "c = 1 AND d = 1 AND e = 1 AND f = 1")],
+    "TREE_WORDS": [(100, "c = 1 AND d = 1 AND e = 1 AND f = 1")],
 }
 """What is too much, by the limit that is lowered to what there is already."""
 
 OF_CLUSTERS = ("LINES", "DIMENSIONS", "PREDICATES", "CLAUSES", "SLOTS")
 OF_LISTS = ("WORDS", "DIMENSIONS", "PREDICATES", "CLAUSES", "SLOTS")
-CASES = [
-    (algorithm, limit) for algorithm in INDEXES for limit in (OF_LISTS if algorithm == "counting" else OF_CLUSTERS)
-]
+OF_TREES = ("TREE_WORDS", "DIMENSIONS", "PREDICATES", "CLAUSES", "SLOTS")
+LIMITS = {"counting": OF_LISTS, "tree": OF_TREES, "rapid": OF_TREES}
+CASES = [(algorithm, limit) for algorithm in INDEXES for limit in LIMITS.get(algorithm, OF_CLUSTERS)]
 
 
 @pytest.mark.parametrize("replace", [False, True])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,9 @@ import pytest
 from harken.errors import UnknownWorkloadError
 from harken.model.limits import DEFAULT_LIMITS
 from harken.normal.validation import compiled_faults
-from harken.workloads import workload, workloads
+from harken.workloads import workload, workload_of, workloads
+
+LIGHT = ("light-query", "light-query-exponential")
 
 
 def predicates_of(name, count=2_000, seed=7):
@@ -88,3 +91,50 @@ def test_each_range_predicate_is_true_of_about_a_tenth_of_events():
 def test_an_unknown_workload_is_told_with_the_nearest_name():
     with pytest.raises(UnknownWorkloadError, match="did you mean 'churn-skew'"):
         workload("chrun-skew")
+
+
+def properties_of(name, count=4_000, **changes):
+    specification = replace(workload(name).specification, **changes)
+    table = workload_of(specification, 7).events(count)
+    return np.column_stack([column.to_numpy() for column in table.columns])
+
+
+def test_light_queries_ask_for_a_twentieth_of_the_properties_and_not_for_another():
+    asked = predicates_of("light-query", 5_000)
+    assert {operator for row in asked for _, operator, _ in row} == {"="}
+    counts = collections.Counter(value for row in asked for _, _, value in row)
+    assert counts.keys() == {0, 1}
+    for value in (0, 1):
+        assert 4.0 < counts[value] / len(asked) < 6.0
+    by_attribute = collections.Counter(attribute for row in asked for attribute, _, _ in row)
+    assert len(by_attribute) == 100
+    assert max(by_attribute.values()) > 1.3 * min(by_attribute.values()), "some are asked about more often"
+
+
+def test_subscriptions_of_light_queries_are_the_same_whatever_events_look_like():
+    tables = [pa.concat_tables(workload(name).subscriptions(50)) for name in LIGHT]
+    assert tables[0].equals(tables[1])
+
+
+def test_a_light_event_has_few_properties_each_as_likely_as_another():
+    has = properties_of("light-query", 20_000)
+    sizes = has.sum(axis=1)
+    assert sizes.min() == 1
+    assert 0.58 < (sizes == 1).mean() < 0.64
+    assert 0.13 < (sizes == 2).mean() < 0.18
+    assert 2.5 < sizes.mean() < 4.0
+    assert (sizes > 20).any()
+    assert has.mean(axis=0).max() < 1.3 * has.mean(axis=0).min()
+
+
+def test_a_light_event_has_no_more_properties_than_c_and_the_fewer_the_larger_alpha_is():
+    assert properties_of("light-query", most=5).sum(axis=1).max() == 5
+    means = [properties_of("light-query", alpha=alpha).sum(axis=1).mean() for alpha in (1.0, 2.0, 4.0)]
+    assert means[0] > 2 * means[1] > 2 * means[2]
+
+
+def test_an_event_of_the_other_distribution_has_each_property_with_one_chance():
+    sizes = properties_of("light-query-exponential").sum(axis=1)
+    assert 9.5 < sizes.mean() < 10.5
+    assert 2.7 < sizes.std() < 3.3
+    assert 29 < properties_of("light-query-exponential", chance=0.3).sum(axis=1).mean() < 31

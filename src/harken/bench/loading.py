@@ -32,10 +32,18 @@ _CONTENDERS = {
         Contender("propagation", "propagation"),
         Contender("propagation, no prefetch", "propagation", {"prefetch": False}),
         Contender("counting", "counting"),
+        Contender("tree", "tree"),
+        Contender("rapid", "rapid"),
+        Contender("rapid, in order", "rapid", {"reorder": False}),
     )
 }
 
-EVERYONE = tuple(_CONTENDERS)
+WITH_TREES = ("tree", "rapid", "rapid, in order", "counting", "dynamic")
+"""Those that match the events of Kale et al."""
+
+EVERYONE = tuple(name for name, each in _CONTENDERS.items() if each.algorithm not in ("tree", "rapid"))
+"""Those that match the events of Fabret et al.: every event has every attribute, and none is light."""
+
 ONE_OF_EACH = ("dynamic", "static", "propagation", "counting")
 """Prefetching changes neither what is stored nor how it gets there."""
 

@@ -51,7 +51,8 @@ def aimed(events: pa.Table, known: Known) -> pa.Table:
         for predicate in predicates(expression):
             assert isinstance(predicate, Comparison), "the papers' workloads have nothing else"
             assert isinstance(predicate.value, int)
-            event[predicate.attribute] = predicate.value + _AWAY.get(predicate.operator, 0)
+            away = _AWAY.get(predicate.operator)
+            event[predicate.attribute] = predicate.value if away is None else predicate.value + away
     return pa.Table.from_pylist(rows, events.schema)
 
 

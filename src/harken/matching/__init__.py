@@ -7,6 +7,6 @@ algorithm is, `registry` finds one by its name, and `reference` is the judge of 
 - `events`: dictionaries and tables as they come, checked and put into columns
 - `predicates`: what clauses ask, each predicate once, by dimension and in order
 - `encoding`: events in the numbers of those predicates, and what all matchers of such numbers have in common
-- `clusters`, `counting`: the algorithms; `auto` chooses between them
+- `clusters`, `counting`, `trees`: the algorithms; `auto` chooses between them
 - `identities`: the ids of subscriptions, and their slots
 """

@@ -36,9 +36,17 @@ _ALGORITHMS: dict[str, Algorithm] = {
         "harken.matching.clusters.propagation:PropagationMatcher",
         "clusters of clauses under the one predicate that the fewest events satisfy",
     ),
+    "rapid": Algorithm(
+        "harken.matching.trees.rapid:RapidMatcher",
+        "search trees of their own for events with few properties, in which little is left to ask",
+    ),
     "static": Algorithm(
         "harken.matching.clusters.static:StaticMatcher",
         "clusters under keys of several attributes, chosen by cost for what is there",
+    ),
+    "tree": Algorithm(
+        "harken.matching.trees.tree:TreeMatcher",
+        "a search tree that asks property by property, and what clauses have in common once",
     ),
     "reference": Algorithm(
         "harken.matching.reference:ReferenceMatcher",

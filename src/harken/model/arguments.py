@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from inspect import Parameter, signature
 
-from harken.errors import ArgumentTypeError, closest
+from harken.errors import ArgumentError, ArgumentTypeError, closest
 from harken.model.limits import Limits
 
 
@@ -14,6 +14,17 @@ def checked_limits(limits: object) -> Limits:
     if not isinstance(limits, Limits):
         raise ArgumentTypeError.of("limits", "a Limits", type(limits).__name__)
     return limits
+
+
+def checked_count(argument: str, found: object) -> int:
+    """A number of things, of any class of whole numbers."""
+    expected = "a whole number from 0 on"
+    if isinstance(found, bool) or not hasattr(found, "__index__"):
+        raise ArgumentTypeError.of(argument, expected, repr(found))
+    count = int(found.__index__())
+    if count < 0:
+        raise ArgumentError.of(argument, expected, repr(found))
+    return count
 
 
 def check_several(

@@ -17,6 +17,9 @@ CLAUSES = 2**31 - 2
 WORDS = 2**32 - 1
 """Predicates of all clauses together, where each clause has the place of its first."""
 
+TREE_WORDS = 2**31 - 1
+"""Words of one search tree, in which nodes tell how far it is to the next."""
+
 LINES = 2**31 - 1
 """Cache lines of clusters: the place of a block has one bit for something else."""
 

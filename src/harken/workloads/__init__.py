@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from harken.errors import UnknownWorkloadError
-from harken.workloads import fabret
+from harken.workloads import fabret, light_query
+from harken.workloads.light_query import LightQueries, LightQueryWorkload
 from harken.workloads.market import MarketWorkload
 from harken.workloads.specification import Specification, Workload
 from harken.workloads.tomasic import CONSTRAINT_WORKLOADS, ConstraintWorkload, Sizes
@@ -19,6 +20,11 @@ _WORKLOADS: dict[str, tuple[Callable[[], Specification], str]] = {
     "churn-skew": (fabret.churn_skew, "5 equalities on 32 attributes, 2 of them fixed (Fabret et al., 6.2.3)"),
     "churn-skew-after": (fabret.churn_skew_after, "the same, one fixed attribute with 2 values only"),
     "ranges": (fabret.ranges, "w0's shape, but each predicate < or > and true of a tenth of the events"),
+    "light-query": (
+        light_query.zipf,
+        "some of 100 properties wanted, some not; events with few of them (Kale et al., 6)",
+    ),
+    "light-query-exponential": (light_query.exponential, "the same; events with each property by a chance of 0.1"),
 }
 
 
@@ -36,7 +42,14 @@ def workload(name: str, seed: int = 20_001) -> Workload:
     if name not in _WORKLOADS:
         raise UnknownWorkloadError(name, _WORKLOADS)
     make, _ = _WORKLOADS[name]
-    return Workload(make(), seed)
+    return workload_of(make(), seed)
+
+
+def workload_of(specification: Specification, seed: int) -> Workload:
+    """A workload that a specification describes."""
+    if isinstance(specification, LightQueries):
+        return LightQueryWorkload(specification, seed)
+    return Workload(specification, seed)
 
 
 def constraint_workload(name: str, sizes: Sizes, seed: int = 20_001) -> ConstraintWorkload:
@@ -54,10 +67,13 @@ def constraint_workload(name: str, sizes: Sizes, seed: int = 20_001) -> Constrai
 __all__ = [
     "CONSTRAINT_WORKLOADS",
     "ConstraintWorkload",
+    "LightQueries",
+    "LightQueryWorkload",
     "Sizes",
     "Specification",
     "Workload",
     "constraint_workload",
     "workload",
+    "workload_of",
     "workloads",
 ]

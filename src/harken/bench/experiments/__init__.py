@@ -78,6 +78,22 @@ _EXPERIMENTS: dict[str, Experiment] = {
         "harken.bench.experiments.ranges:run",
         "range-only subscriptions against a compiled scan of all of them",
     ),
+    "rapid-fig3": Experiment(
+        "harken.bench.experiments.rapid_scaling:run_size",
+        "search trees: matching time against the number of subscriptions (light queries)",
+    ),
+    "rapid-fig4": Experiment(
+        "harken.bench.experiments.rapid_scaling:run_distribution",
+        "search trees: matching time against how many properties events have",
+    ),
+    "rapid-fig5": Experiment(
+        "harken.bench.experiments.rapid_per_match:run_zipf",
+        "search trees: time per match against the number of matches, most events with few properties",
+    ),
+    "rapid-fig6": Experiment(
+        "harken.bench.experiments.rapid_per_match:run_exponential",
+        "search trees: time per match against the number of matches, each property with the same chance",
+    ),
     "single-event": Experiment(
         "harken.bench.experiments.single_event:run",
         "how long one event takes that comes as a dictionary",

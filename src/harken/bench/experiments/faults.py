@@ -17,8 +17,13 @@ from harken.workloads.mixed import FlatEvent, Mixed
 
 Texts = dict[int, str]
 
-OPTIONS: dict[str, dict[str, object]] = {"auto": {"small": 30}, "dynamic": {"margin": 0.01, "patience": 12}}
-"""So that a few subscriptions are enough for an index and for tables."""
+OPTIONS: dict[str, dict[str, object]] = {
+    "auto": {"small": 30},
+    "dynamic": {"margin": 0.01, "patience": 12},
+    "rapid": {"waiting": 5},
+    "tree": {"waiting": 5},
+}
+"""So that a few subscriptions are enough for an index, for tables and for trees."""
 
 FOREVER = 10**9
 WITHIN = ("engine.py", "changing.py", "locking.py", "intake.py", "persistence.py", "matching/")

@@ -17,7 +17,7 @@ from harken.locking import watch_forks
 from harken.matching.contract import Incoming, Pairs, Slots
 from harken.matching.encoding.encoder import BLOCK, Encoder
 from harken.matching.encoding.locality import SORTED_BLOCK, in_event_order
-from harken.matching.encoding.workspace import Workspace
+from harken.matching.encoding.workspace import MANY_RESULTS, Workspace
 from harken.matching.events.batch import EventBatch
 from harken.matching.events.mentions import Mentions
 from harken.matching.kernels.layout import Clauses, Events
@@ -124,14 +124,14 @@ class EncodedMatcher(ABC):
 
     def match_batch(self, events: EventBatch) -> Pairs:
         """Encode and match, block by block."""
-        rows, slots = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        rows, slots = list[npt.NDArray[np.int64]](), list[Slots]()
         leading = self._leading()
         size = SORTED_BLOCK if leading else BLOCK
         for start, block, order in self._encoder.blocks(events, size, leading):
             found_rows, found_slots = in_event_order(order, self._match_block(block))
-            rows.append(found_rows + start)
+            rows.append(found_rows + start if start else found_rows)
             slots.append(found_slots)
-        return np.concatenate(rows), np.concatenate(slots)
+        return _joined(rows), _joined(slots)
 
     @property
     def attributes(self) -> Mentions:
@@ -191,10 +191,10 @@ class EncodedMatcher(ABC):
                 reached, count = self._match_from(start, events, workspace)
                 rows.append(workspace.results.event[:count].copy())
                 slots.append(workspace.results.slot[:count].copy())
-                if reached == start:
+                if reached == start or (reached < len(events.code) and len(workspace.results.slot) < MANY_RESULTS):
                     workspace.have_more_results()
                 start = reached
-            pairs = workspace.distinct(np.concatenate(rows), np.concatenate(slots))
+            pairs = workspace.distinct(_joined(rows), _joined(slots))
             workspace.count(len(events.code), len(pairs[0]))
             self._note(workspace, events)
             return pairs
@@ -288,6 +288,11 @@ class EncodedMatcher(ABC):
     @abstractmethod
     def _match_from(self, start: int, events: Events, workspace: Workspace) -> tuple[int, int]:
         """Match events from `start` on: the first that was not matched, and how many results there are."""
+
+
+def _joined(parts: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    """Arrays one behind the other; a single one is not copied."""
+    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int64), *parts])
 
 
 def _at_most(chunks: Sequence[pa.ListArray]) -> tuple[int, int, int]:

@@ -18,6 +18,9 @@ SURVIVORS = 4_096
 FIRST_RESULTS = 4_096
 """Results that there is room for at first."""
 
+MANY_RESULTS = 65_536
+"""Up to so many there is room for more whenever it was full: the event that did not fit is matched again."""
+
 
 class SingleEvents(Protocol):
     """What matches one event after the other in a workspace."""

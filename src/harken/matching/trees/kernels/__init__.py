@@ -1,0 +1,1 @@
+"""Numba kernels of the search trees: flat arrays in, flat arrays out."""
