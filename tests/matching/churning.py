@@ -15,6 +15,8 @@ VARIANTS = {
     "dynamic-without-prefetch": ("dynamic", {"patience": 1, "margin": 0.0, "prefetch": False}),
     "static": ("static", {}),
     "counting": ("counting", {}),
+    "pubsub": ("pubsub", {}),
+    "pubsub-small-buckets": ("pubsub", {"bucket_size": 2}),
     "auto": ("auto", {"small": 5}),
 }
 

@@ -15,7 +15,7 @@ from harken.model import capacity
 
 pytestmark = pytest.mark.kernel
 
-INDEXES = ["counting", "propagation", "static", "dynamic"]
+INDEXES = ["counting", "propagation", "pubsub", "static", "dynamic"]
 KNOWN = [(id, f"a = {id} AND b < {id}") for id in range(20)]
 EVENTS = [{"a": 3, "b": 1}, {"a": 3, "b": 3}, {"a": 19, "b": 0, "c": 1}, {"c": 1}]
 MORE = {
@@ -31,7 +31,9 @@ MORE = {
 OF_CLUSTERS = ("LINES", "DIMENSIONS", "PREDICATES", "CLAUSES", "SLOTS")
 OF_LISTS = ("WORDS", "DIMENSIONS", "PREDICATES", "CLAUSES", "SLOTS")
 CASES = [
-    (algorithm, limit) for algorithm in INDEXES for limit in (OF_LISTS if algorithm == "counting" else OF_CLUSTERS)
+    (algorithm, limit)
+    for algorithm in INDEXES
+    for limit in (OF_LISTS if algorithm in ("counting", "pubsub") else OF_CLUSTERS)
 ]
 
 
