@@ -16,7 +16,6 @@ VARIANTS = {
     "static": ("static", {}),
     "counting": ("counting", {}),
     "pubsub": ("pubsub", {}),
-    "pubsub-small-buckets": ("pubsub", {"bucket_size": 2}),
     "auto": ("auto", {"small": 5}),
 }
 

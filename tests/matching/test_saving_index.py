@@ -68,7 +68,7 @@ def test_everything_that_is_known_of_an_index_survives(variant, tmp_path):
     assert [repr(loaded.explain(event, id)) for id in loaded] == [repr(engine.explain(event, id)) for id in engine]
 
 
-@pytest.mark.parametrize("variant", [variant for variant in VARIANTS if variant != "counting"])
+@pytest.mark.parametrize("variant", [variant for variant in VARIANTS if variant not in ("counting", "pubsub")])
 def test_what_was_seen_of_events_survives(variant, tmp_path):
     churn = Churn(made(variant), f"{variant}-events")
     churn.engine.subscribe_many((-1 - at, f"x > {at * 7 % 40}.5") for at in range(40))

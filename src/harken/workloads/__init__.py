@@ -6,11 +6,17 @@ from collections.abc import Callable
 
 from harken.errors import UnknownWorkloadError
 from harken.workloads import fabret
+from harken.workloads.boolean_expressions import BooleanExpressions, BooleanExpressionWorkload
 from harken.workloads.market import MarketWorkload
 from harken.workloads.specification import Specification, Workload
 from harken.workloads.tomasic import CONSTRAINT_WORKLOADS, ConstraintWorkload, Sizes
 
-_WORKLOADS: dict[str, tuple[Callable[[], Specification], str]] = {
+
+def _zipf() -> BooleanExpressions:
+    return BooleanExpressions(distribution="zipf")
+
+
+_WORKLOADS: dict[str, tuple[Callable[[], Specification | BooleanExpressions], str]] = {
     "w0": (fabret.w0, "5 equalities on 32 attributes, 2 of them fixed; values 1 to 35 (Fabret et al., 6.2.1)"),
     "w1": (fabret.w1, "3 equalities, 2 of them fixed, and one fixed >; values 1 to 35 (Fabret et al., 6.2.1)"),
     "w2": (fabret.w2, "3 equalities, 2 of them fixed, five fixed < and one fixed > (Fabret et al., 6.2.1)"),
@@ -19,6 +25,11 @@ _WORKLOADS: dict[str, tuple[Callable[[], Specification], str]] = {
     "churn-skew": (fabret.churn_skew, "5 equalities on 32 attributes, 2 of them fixed (Fabret et al., 6.2.3)"),
     "churn-skew-after": (fabret.churn_skew_after, "the same, one fixed attribute with 2 values only"),
     "ranges": (fabret.ranges, "w0's shape, but each predicate < or > and true of a tenth of the events"),
+    "be-gen": (
+        BooleanExpressions,
+        "7 predicates on 400 attributes, events of 15, 1 % match (Mishra and Sahni, fig. 6)",
+    ),
+    "be-gen-zipf": (_zipf, "the same, with attributes that are frequent and rare by Zipf's law"),
 }
 
 
@@ -36,7 +47,16 @@ def workload(name: str, seed: int = 20_001) -> Workload:
     if name not in _WORKLOADS:
         raise UnknownWorkloadError(name, _WORKLOADS)
     make, _ = _WORKLOADS[name]
-    return Workload(make(), seed)
+    return workload_of(make(), seed)
+
+
+def workload_of(said: Specification | BooleanExpressions, seed: int = 20_001) -> Workload:
+    """A workload by what is said of it.
+
+    >>> workload_of(BooleanExpressions(dimensions=100, matching=0.05)).events(3).num_columns
+    100
+    """
+    return BooleanExpressionWorkload(said, seed) if isinstance(said, BooleanExpressions) else Workload(said, seed)
 
 
 def constraint_workload(name: str, sizes: Sizes, seed: int = 20_001) -> ConstraintWorkload:
@@ -53,11 +73,13 @@ def constraint_workload(name: str, sizes: Sizes, seed: int = 20_001) -> Constrai
 
 __all__ = [
     "CONSTRAINT_WORKLOADS",
+    "BooleanExpressions",
     "ConstraintWorkload",
     "Sizes",
     "Specification",
     "Workload",
     "constraint_workload",
     "workload",
+    "workload_of",
     "workloads",
 ]
