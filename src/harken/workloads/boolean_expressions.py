@@ -116,9 +116,8 @@ class BooleanExpressionWorkload(Workload):
         asked = self._drawn_subscriptions(chance, chance.integers(0, self._count, size), self._topics)
         attribute = self._topics.attribute[asked.topic[:, None], asked.place]
         order = np.argsort(np.where(asked.is_there, attribute, self._said.dimensions), axis=1)
-        attribute, low, high, there = (
-            np.take_along_axis(each, order, 1) for each in (attribute, asked.low, asked.high, asked.is_there)
-        )
+        attribute, low, high = (np.take_along_axis(each, order, 1) for each in (attribute, asked.low, asked.high))
+        there = np.take_along_axis(asked.is_there, order, 1)
         is_equal, from_below, from_above = low == high, low > 0, high <= VALUES
         # Each predicate is one row or two: `=` or `>=`, and `<=`.
         rows = np.stack([there & from_below, there & from_above & ~is_equal], axis=2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -38,6 +40,8 @@ from harken.matching.structures.kernels.clauses import Contents
 MORE = 4
 """One part in so many is added whenever room is made."""
 
+_OF_ENTRIES = (np.uint32, np.int32, np.int32)
+
 _COMPACT = 4_096
 """Entries from which on room that nobody uses is worth being found."""
 
@@ -46,17 +50,9 @@ class GrowingDatabase:
     """Attribute structures, buckets and what each clause is in. Changes must not run beside anything else."""
 
     def __init__(self, bucket_size: int) -> None:
-        self._start = GrowingArray(np.int64)
-        self._by_bucket = [GrowingArray(np.int32) for _ in Buckets._fields[1:]]
-        self._entries = (GrowingArray(np.uint32), GrowingArray(np.int32), GrowingArray(np.int32))
-        self._structures = (
-            GrowingArray(np.int32),
-            GrowingArray(np.int32),
-            GrowingArray(np.int8),
-            GrowingArray(np.int32),
-            GrowingArray(np.int32),
-            GrowingArray(np.int64),
-        )
+        self._buckets = _columns(np.int64, *(len(Buckets._fields) - 1) * [np.int32])
+        self._entries = _columns(*_OF_ENTRIES)
+        self._structures = _columns(np.int32, np.int32, np.int8, np.int32, np.int32, np.int64)
         self._by_attribute, self._by_code = GrowingHashTable(), GrowingHashTable()
         self._intervals, self._ranges = GrowingIntervalTrees(), GrowingPrioritySearchTrees()
         self._bucket_of, self._reach = GrowingArray(np.int32, fill=-1), GrowingArray(np.int32)
@@ -74,7 +70,7 @@ class GrowingDatabase:
         """Bytes taken by each part, room to grow included."""
         by_clause = (self._bucket_of, self._reach)
         return {
-            "buckets": self._start.nbytes + sum(each.nbytes for each in (*self._by_bucket, *self._entries)),
+            "buckets": sum(each.nbytes for each in (*self._buckets, *self._entries)),
             "attribute structures": sum(each.nbytes for each in self._structures)
             + self._by_attribute.nbytes
             + self._by_code.nbytes
@@ -86,7 +82,7 @@ class GrowingDatabase:
     def arrays(self) -> Database:
         """All of it as kernels see it."""
         return Database(
-            Buckets(self._start.values, *(each.values for each in self._by_bucket)),
+            Buckets(*(each.values for each in self._buckets)),
             Entries(*(each.values for each in self._entries)),
             Structures(*(each.values for each in self._structures)),
             self._by_attribute.arrays(),
@@ -115,7 +111,7 @@ class GrowingDatabase:
         """Have room for whatever becomes of a bucket with so many entries."""
         spare = self._spare
         buckets = _with_more(int(spare[END_BUCKET])) + entries + 4
-        for array in (self._start, *self._by_bucket):
+        for array in self._buckets:
             array.grow_to(buckets)
         self._intervals.have_items(buckets)
         self._ranges.have_items(buckets)
@@ -140,13 +136,13 @@ class GrowingDatabase:
             return
         used = count_entries(database)
         if end > 2 * WASTE * used:
-            into = (
-                GrowingArray(np.uint32, size=used),
-                GrowingArray(np.int32, size=used),
-                GrowingArray(np.int32, size=used),
-            )
+            into = _columns(*_OF_ENTRIES, size=used)
             self._spare[END_ENTRY] = move_entries(database, Entries(*(each.values for each in into)))
             self._entries = into
+
+
+def _columns(*dtypes: type[np.generic], size: int = 0) -> list[GrowingArray[Any]]:
+    return [GrowingArray(dtype, size=size) for dtype in dtypes]
 
 
 def _with_more(count: int) -> int:

@@ -309,6 +309,6 @@ def _checked_structures(structures: object) -> str | Mapping[str, str]:
     if not isinstance(structures, str | Mapping):
         raise ArgumentTypeError.of("structures", "a name, or names by attribute", type(structures).__name__)
     for name in [structures] if isinstance(structures, str) else structures.values():
-        if name not in STRUCTURES:
+        if not isinstance(name, str) or name not in STRUCTURES:
             raise ArgumentError.choice("structures", name, list(STRUCTURES))
-    return structures
+    return structures if isinstance(structures, str) else dict(structures)

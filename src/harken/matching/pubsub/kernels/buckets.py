@@ -89,7 +89,7 @@ def append(
     buckets, entries = database.buckets, database.entries
     start, length = buckets.start[bucket], np.int64(buckets.length[bucket])
     if length == buckets.room[bucket]:
-        begin, room = database.spare[END_ENTRY], max(4, 2 * length)
+        begin, room = database.spare[END_ENTRY], 2 * length if length >= 2 else 4
         for at in range(length):
             entries.clause[begin + at] = entries.clause[start + at]
             entries.predicate[begin + at] = entries.predicate[start + at]

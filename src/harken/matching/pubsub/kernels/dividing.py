@@ -84,7 +84,7 @@ def few_ranges(database: Database, contents: Contents, bucket: int) -> bool:
     buckets, entries, seen = database.buckets, database.entries, database.sample
     start, length, level = buckets.start[bucket], np.int64(buckets.length[bucket]), buckets.level[bucket]
     looked_at, count = 0, 0
-    for at in range(0, length, max(1, (length + SAMPLE - 1) // SAMPLE)):
+    for at in range(0, length, (length + SAMPLE - 1) // SAMPLE):
         predicate, is_new = asked(contents, entries.clause[start + at], level - 1), True
         looked_at += 1
         for other in range(count):
@@ -209,7 +209,7 @@ def sample_ends(database: Database, contents: Contents, predicates: PredicateArr
     buckets, entries, sample = database.buckets, database.entries, database.sample
     start, length, level = buckets.start[bucket], np.int64(buckets.length[bucket]), buckets.level[bucket]
     count = 0
-    for at in range(0, length, max(1, (length + SAMPLE - 1) // SAMPLE)):
+    for at in range(0, length, (length + SAMPLE - 1) // SAMPLE):
         predicate = asked(contents, entries.clause[start + at], level - 1)
         for end in (lowest(predicates, predicate), highest(predicates, predicate)):
             if end in (LOWEST, HIGHEST):

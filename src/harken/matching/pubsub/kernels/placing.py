@@ -216,8 +216,10 @@ def make_space(database: Database, contents: Contents, predicates: PredicateArra
     buckets, entries = database.buckets, database.entries
     start, length = buckets.start[bucket], np.int64(buckets.length[bucket])
     attribute = np.int64(entries.attribute[start + max(0, np.int64(buckets.sorted[bucket]) - 1)])
-    for at in range(max(0, length - OUT_OF_ORDER), length):
-        attribute = max(attribute, np.int64(entries.attribute[start + at]))
+    at = start + length
+    for _ in range(OUT_OF_ORDER):
+        at = max(at - 1, start)
+        attribute = max(attribute, np.int64(entries.attribute[at]))
     if attribute != NOTHING:
         new_structure(database, contents, predicates, bucket, attribute)
 
