@@ -49,14 +49,14 @@ def assert_consistent(engine):
             is_further = level < database.reach[clause]
             assert int(entries.predicate[at]) == (int(words[level]) - 1 if is_further else -1)
             assert (int(entries.attribute[at]) == NOTHING) is not is_further
-            keys.append((int(entries.attribute[at]), int(matcher._predicates.arrays().low[entries.predicate[at]])))
+            if is_further and at < start + in_order:
+                low = int(matcher._predicates.arrays().low[entries.predicate[at]])
+                keys.append((int(entries.attribute[at]), low))
             above = int(buckets.owner[bucket])
             while above >= 0:
                 counts[above] += 1
                 above = int(buckets.owner[structures.bucket[above]])
-        assert [key for key in keys[:in_order] if key[0] >= 0] == sorted(
-            key for key in keys[:in_order] if key[0] >= 0
-        )
+        assert keys == sorted(keys)
     assert seen == set(matcher._live().tolist())
     assert counts == {each: int(structures.count[each]) for each in counts}
     assert int(database.by_attribute.spare[0]) == len(counts)

@@ -20,6 +20,7 @@ from harken.matching.kernels.layout import (
     Results,
     Scratch,
 )
+from harken.matching.kernels.prefetch import prefetch
 from harken.matching.kernels.truth import is_true, mark, unmark
 from harken.matching.pubsub.kernels.layout import (
     EXACT,
@@ -39,7 +40,10 @@ from harken.matching.structures.kernels import interval_trees, priority_search_t
 from harken.matching.structures.kernels.clauses import EVERY, Contents
 from harken.matching.structures.kernels.hashing import find
 
-SHORT = 2
+TOGETHER = 64
+"""Candidates that are verified together."""
+
+SHORT = 32
 """Buckets of so many entries per attribute of the event are looked through one by one."""
 
 
@@ -139,7 +143,6 @@ def satisfies(
 ) -> bool:
     """Whether an event satisfies a clause: what it asks of further attributes first."""
     first, width = np.int64(contents.first[clause]), np.int64(contents.width[clause])
-    scratch.counts[CHECKS] += 1
     for at in range(first + level, first + width):
         word = np.int64(contents.words[at])
         if word != EVERY and not is_true(predicates, events, event, scratch, word - 1):
@@ -165,17 +168,31 @@ def look_at(
     found: int,
 ) -> int:
     """Match entries one by one; how many matches there are then, told as far as they fit."""
-    entries = database.entries
-    for at in range(begin, end):
-        predicate = np.int64(entries.predicate[at])
-        if predicate >= 0 and not is_true(predicates, events, event, scratch, predicate):
-            continue
-        clause = np.int64(entries.clause[at])
-        if satisfies(contents, predicates, events, event, scratch, clause, level):
-            if found < len(results.slot):
-                results.event[found], results.slot[found] = event, contents.slot[clause]
-                scratch.counts[REPEATS] += contents.sibling[clause] != ALONE
-            found += 1
+    entries, candidates = database.entries, scratch.survivors
+    at = begin
+    while at < end:
+        # Some at a time, so that what is known of them is on its way from memory while others are looked at.
+        count = 0
+        while at < end and count < TOGETHER:
+            predicate, clause = np.int64(entries.predicate[at]), np.int64(entries.clause[at])
+            at += 1
+            if predicate < 0 or is_true(predicates, events, event, scratch, predicate):
+                candidates[count] = clause
+                count += 1
+                prefetch(contents.first, clause)
+        for number in range(count):
+            clause = candidates[number]
+            prefetch(contents.words, contents.first[clause])
+            prefetch(contents.slot, clause)
+            prefetch(contents.sibling, clause)
+        scratch.counts[CHECKS] += count
+        for number in range(count):
+            clause = candidates[number]
+            if satisfies(contents, predicates, events, event, scratch, clause, level):
+                if found < len(results.slot):
+                    results.event[found], results.slot[found] = event, contents.slot[clause]
+                    scratch.counts[REPEATS] += contents.sibling[clause] != ALONE
+                found += 1
     return found
 
 
