@@ -17,6 +17,7 @@ from harken.matching.pubsub.kernels.layout import (
     FREE_BUCKET,
     FREE_STRUCTURE,
     NONE,
+    RECORD,
     ROOT,
     SAMPLE,
     SIZE,
@@ -56,6 +57,7 @@ class GrowingDatabase:
         self._by_attribute, self._by_code = GrowingHashTable(), GrowingHashTable()
         self._intervals, self._ranges = GrowingIntervalTrees(), GrowingPrioritySearchTrees()
         self._bucket_of, self._reach = GrowingArray(np.int32, fill=-1), GrowingArray(np.int32)
+        self._records = GrowingArray(np.int32)
         self.frequency, self.preferred = GrowingArray(np.int64), GrowingArray(np.int8)
         self._sample = np.zeros(2 * SAMPLE, np.int64)
         self._spare = np.zeros(TOTALS, np.int64)
@@ -68,7 +70,7 @@ class GrowingDatabase:
     @property
     def nbytes(self) -> dict[str, int]:
         """Bytes taken by each part, room to grow included."""
-        by_clause = (self._bucket_of, self._reach)
+        by_clause = (self._bucket_of, self._reach, self._records)
         return {
             "buckets": sum(each.nbytes for each in (*self._buckets, *self._entries)),
             "attribute structures": sum(each.nbytes for each in self._structures)
@@ -76,7 +78,7 @@ class GrowingDatabase:
             + self._by_code.nbytes
             + self._intervals.nbytes
             + self._ranges.nbytes,
-            "places of clauses": sum(each.nbytes for each in by_clause),
+            "records of clauses": sum(each.nbytes for each in by_clause),
         }
 
     def arrays(self) -> Database:
@@ -91,6 +93,7 @@ class GrowingDatabase:
             self._ranges.arrays(),
             self._bucket_of.values,
             self._reach.values,
+            self._records.values,
             self.frequency.values,
             self.preferred.values,
             self._sample,
@@ -101,6 +104,7 @@ class GrowingDatabase:
         """Have a place for every clause below this one."""
         self._bucket_of.grow_to(count)
         self._reach.grow_to(count)
+        self._records.grow_to(count * RECORD)
 
     def have_dimensions(self, count: int) -> None:
         """Have a place for every attribute of so many dimensions."""

@@ -127,7 +127,7 @@ def keep_in_order(database: Database, predicates: PredicateArrays, bucket: int, 
         buckets.sorted[bucket] = length
 
 
-@part
+@tight
 def sort(entries: Entries, predicates: PredicateArrays, start: int, length: int) -> None:
     """Sort entries in place, by ever smaller steps: most are in order already."""
     step = 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from harken.jit import part
+from harken.jit import part, tight
 from harken.matching.kernels.layout import HIGHEST, LOWEST, PredicateArrays
 from harken.matching.pubsub.kernels.buckets import append, new_bucket, sift
 from harken.matching.pubsub.kernels.layout import (
@@ -35,7 +35,7 @@ TRIES = 3
 """Centres that are tried out before a bucket is taken to be one that cannot be divided."""
 
 
-@part
+@tight
 def bucket_for(database: Database, predicates: PredicateArrays, structure: int, predicate: int) -> int:
     """The bucket of a structure for clauses that ask this of its attribute; a new one if there is none yet."""
     structures, ranges = database.structures, database.ranges
@@ -96,7 +96,7 @@ def few_ranges(database: Database, contents: Contents, bucket: int) -> bool:
     return count * ALIKE <= looked_at
 
 
-@part
+@tight
 def divide(database: Database, contents: Contents, predicates: PredicateArrays, bucket: int) -> bool:
     """Divide a bucket other than the root, for which there is room; False if its clauses cannot be told apart."""
     structure = database.buckets.owner[bucket]

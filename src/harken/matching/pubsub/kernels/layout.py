@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.jit import part
-from harken.matching.kernels.layout import EQUAL, INTERVAL, IS_ABSENT, PredicateArrays
+from harken.matching.kernels.layout import ALONE, EQUAL, INTERVAL, IS_ABSENT, PredicateArrays
 from harken.matching.structures.kernels.clauses import EVERY, Contents
 from harken.matching.structures.kernels.hashing import HashTable
 from harken.matching.structures.kernels.interval_trees import IntervalTrees
@@ -114,6 +114,8 @@ class Database(NamedTuple):
     """By clause: the bucket that it is in, or -1."""
     reach: npt.NDArray[np.int32]
     """By clause: how many of its words, the first ones, ask of some attribute to be there."""
+    records: npt.NDArray[np.int32]
+    """By clause: RECORD numbers with all that verifying it takes, if it is not too wide."""
     frequency: npt.NDArray[np.int64]
     """By attribute: how many words ask so."""
     preferred: npt.NDArray[np.int8]
@@ -123,6 +125,11 @@ class Database(NamedTuple):
     spare: npt.NDArray[np.int64]
     """Totals (below)."""
 
+
+RECORD = 16
+TOLD, LENGTH, FIRST = range(3)
+"""Of a clause's record: its slot, or the complement of that if the subscription has other clauses too; how many
+predicates it has; and from where on these are. A candidate takes one cache line, which can be asked for early."""
 
 END_BUCKET, FREE_BUCKET, END_STRUCTURE, FREE_STRUCTURE, END_ENTRY, SIZE, WANTED, TOTALS = range(8)
 """Where unused numbers begin, and the first of those that are free again (or -1); how many entries a bucket is to
@@ -153,6 +160,17 @@ def highest(predicates: PredicateArrays, predicate: int) -> int:
 def asked(contents: Contents, clause: int, level: int) -> int:
     """The predicate of a clause on its attribute of this level, counted from 0."""
     return np.int64(contents.words[np.int64(contents.first[clause]) + level]) - 1
+
+
+@part
+def write_record(database: Database, contents: Contents, clause: int) -> None:
+    """Write down what verifying a clause takes."""
+    first, width = np.int64(contents.first[clause]), np.int64(contents.width[clause])
+    records, begin, slot = database.records, clause * RECORD, np.int64(contents.slot[clause])
+    records[begin + TOLD] = slot if contents.sibling[clause] == ALONE else ~slot
+    records[begin + LENGTH] = 0 if contents.words[first] == EVERY else width
+    for at in range(min(width, RECORD - FIRST)):
+        records[begin + FIRST + at] = np.int64(contents.words[first + at]) - 1
 
 
 @part

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from harken.jit import part, tight
 from harken.matching.kernels.layout import (
-    ALONE,
     CHECKS,
     MISSING,
     REPEATS,
@@ -24,12 +23,16 @@ from harken.matching.kernels.prefetch import prefetch
 from harken.matching.kernels.truth import is_true, mark, unmark
 from harken.matching.pubsub.kernels.layout import (
     EXACT,
+    FIRST,
     HASH,
     INTERVAL_TREE,
+    LENGTH,
     NOTHING,
     PRESENCE,
     RANGE,
+    RECORD,
     ROOT,
+    TOLD,
     UNDIVIDED,
     WAYS,
     Database,
@@ -37,7 +40,7 @@ from harken.matching.pubsub.kernels.layout import (
     lowest,
 )
 from harken.matching.structures.kernels import interval_trees, priority_search_trees
-from harken.matching.structures.kernels.clauses import EVERY, Contents
+from harken.matching.structures.kernels.clauses import Contents
 from harken.matching.structures.kernels.hashing import find
 
 TOGETHER = 64
@@ -133,6 +136,7 @@ def begin_of(database: Database, begin: int, end: int, attribute: int) -> int:
 
 @part
 def satisfies(
+    database: Database,
     contents: Contents,
     predicates: PredicateArrays,
     events: Events,
@@ -142,12 +146,26 @@ def satisfies(
     level: int,
 ) -> bool:
     """Whether an event satisfies a clause: what it asks of further attributes first."""
-    first, width = np.int64(contents.first[clause]), np.int64(contents.width[clause])
-    for at in range(first + level, first + width):
-        word = np.int64(contents.words[at])
-        if word != EVERY and not is_true(predicates, events, event, scratch, word - 1):
+    begin = clause * RECORD + FIRST
+    length = np.int64(database.records[clause * RECORD + LENGTH])
+    if length > RECORD - FIRST:
+        return satisfies_all(contents, predicates, events, event, scratch, clause)
+    for at in range(begin + level, begin + length):
+        if not is_true(predicates, events, event, scratch, np.int64(database.records[at])):
             return False
-    for at in range(first, first + level):
+    for at in range(begin, begin + level):
+        if not is_true(predicates, events, event, scratch, np.int64(database.records[at])):
+            return False
+    return True
+
+
+@part
+def satisfies_all(
+    contents: Contents, predicates: PredicateArrays, events: Events, event: int, scratch: Scratch, clause: int
+) -> bool:
+    """The same for a clause that is too wide for a record."""
+    first, width = np.int64(contents.first[clause]), np.int64(contents.width[clause])
+    for at in range(first, first + width):
         if not is_true(predicates, events, event, scratch, np.int64(contents.words[at]) - 1):
             return False
     return True
@@ -179,19 +197,15 @@ def look_at(
             if predicate < 0 or is_true(predicates, events, event, scratch, predicate):
                 candidates[count] = clause
                 count += 1
-                prefetch(contents.first, clause)
-        for number in range(count):
-            clause = candidates[number]
-            prefetch(contents.words, contents.first[clause])
-            prefetch(contents.slot, clause)
-            prefetch(contents.sibling, clause)
+                prefetch(database.records, clause * RECORD)
         scratch.counts[CHECKS] += count
         for number in range(count):
             clause = candidates[number]
-            if satisfies(contents, predicates, events, event, scratch, clause, level):
+            if satisfies(database, contents, predicates, events, event, scratch, clause, level):
                 if found < len(results.slot):
-                    results.event[found], results.slot[found] = event, contents.slot[clause]
-                    scratch.counts[REPEATS] += contents.sibling[clause] != ALONE
+                    told = np.int64(database.records[clause * RECORD + TOLD])
+                    results.event[found], results.slot[found] = event, max(told, ~told)
+                    scratch.counts[REPEATS] += told < 0
                 found += 1
     return found
 

@@ -33,6 +33,7 @@ from harken.matching.pubsub.kernels.layout import (
     attribute_of,
     is_needed,
     key_of,
+    write_record,
 )
 from harken.matching.structures.kernels import priority_search_trees
 from harken.matching.structures.kernels.clauses import EVERY, Contents, new_clause, own, set_free
@@ -110,6 +111,7 @@ def admit(
         database.bucket_of[clause] = -1
         order(database, contents, predicates, clause)
         own(contents, clause, clauses.slot[new], clauses.alone[new])
+        write_record(database, contents, clause)
         admitted[new] = clause
 
 
@@ -120,6 +122,7 @@ def reorder(
     """Put the words of clauses, which are in no bucket, in the order that the attributes of now suggest."""
     for clause in clauses:
         order(database, contents, predicates, clause)
+        write_record(database, contents, clause)
 
 
 @tight
@@ -133,6 +136,7 @@ def find_reaches(
         for at in range(database.reach[clause]):
             database.frequency[attribute_of(predicates, asked(contents, clause, at))] += 1
         database.bucket_of[clause] = -1
+        write_record(database, contents, clause)
     return True
 
 
@@ -224,7 +228,7 @@ def make_space(database: Database, contents: Contents, predicates: PredicateArra
         new_structure(database, contents, predicates, bucket, attribute)
 
 
-@part
+@tight
 def new_structure(
     database: Database, contents: Contents, predicates: PredicateArrays, bucket: int, attribute: int
 ) -> int:

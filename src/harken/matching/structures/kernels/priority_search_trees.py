@@ -128,7 +128,7 @@ def rotate(trees: PrioritySearchTrees, root: int, node: int, leftwards: bool) ->
     return root
 
 
-@part
+@tight
 def plant(trees: PrioritySearchTrees, root: int, item: int) -> int:
     """Let an item whose interval is not there yet be a node, its interval withdrawn; the root of the tree."""
     trees.left[item] = trees.right[item] = trees.up[item] = trees.top[item] = NONE
@@ -172,7 +172,7 @@ def balance(trees: PrioritySearchTrees, root: int, item: int) -> int:
     return root
 
 
-@part
+@tight
 def withdraw(trees: PrioritySearchTrees, item: int) -> None:
     """Let the interval of an item be found no more."""
     if trees.stands[item] == AT_TOP:
