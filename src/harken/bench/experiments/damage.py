@@ -25,6 +25,7 @@ ENGINES: dict[str, tuple[str, dict[str, object], int]] = {
     "static": ("static", {"checks_per_lookup": 0.0}, 60),
     "propagation": ("propagation", {}, 60),
     "counting": ("counting", {}, 60),
+    "pubsub": ("pubsub", {"bucket_size": 3}, 60),
     "reference": ("reference", {}, 40),
     "auto": ("auto", {"small": 5}, 60),
     "many": ("dynamic", {}, 1_200),
