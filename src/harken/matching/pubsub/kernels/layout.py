@@ -169,7 +169,7 @@ def write_record(database: Database, contents: Contents, clause: int) -> None:
     records, begin, slot = database.records, clause * RECORD, np.int64(contents.slot[clause])
     records[begin + TOLD] = slot if contents.sibling[clause] == ALONE else ~slot
     records[begin + LENGTH] = 0 if contents.words[first] == EVERY else width
-    for at in range(min(width, RECORD - FIRST)):
+    for at in range(width if width < RECORD - FIRST else RECORD - FIRST):
         records[begin + FIRST + at] = np.int64(contents.words[first + at]) - 1
 
 
