@@ -17,7 +17,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TypeAlias, get_type_hints
+from types import UnionType
+from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pyarrow as pa
@@ -169,11 +170,18 @@ def _matcher(algorithm: str, options: Mapping[str, object]) -> Matcher:
     constructor = type(matcher).__init__
     wanted = get_type_hints(constructor)
     for name, value in options.items():
-        if name not in inspect.signature(constructor).parameters or not isinstance(value, wanted[name] | int):
+        if name not in inspect.signature(constructor).parameters or not isinstance(
+            value, (*_classes(wanted[name]), int)
+        ):
             raise TypeError(f"the option {name} is {value!r}")
         if isinstance(value, float) and value != value:
             raise ValueError(f"the option {name} is not a number")
     return matcher
+
+
+def _classes(hint: Any) -> tuple[type, ...]:  # whatever annotates an option
+    """The classes that values of an annotated option are of."""
+    return tuple(get_origin(each) or each for each in (get_args(hint) if isinstance(hint, UnionType) else (hint,)))
 
 
 @contextmanager

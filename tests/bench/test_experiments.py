@@ -11,7 +11,7 @@ from harken.bench import report
 from harken.bench.experiments import experiments, load
 from harken.bench.measuring import Bench
 
-PLOTTED = {name for name in experiments() if name.startswith(("fabret", "rapid"))} | {
+PLOTTED = {name for name in experiments() if name.startswith(("fabret", "pubsub", "rapid"))} | {
     "growth",
     "single-event",
     "soak",
@@ -59,6 +59,18 @@ FOUND = {
     "fabret-fig4b": {"no change, before the change", "dynamic / no change, after the change"},
     "faults": {"failures", "at a step"},
     "first-use": {"first process", "later process", "first process, from start to exit", "first / later"},
+    "pubsub-fig7": {
+        "PS-IT, buckets of 20, 15.00% match",
+        "PS-RBPST, buckets of 5,000, 1.00% match",
+        "counting, 1.00% match",
+        "PS-IT, buckets of 5,000 / propagation, 15.00% match",
+    },
+    "pubsub-fig8": {
+        "PS-RBPST, zipf, 4,000 subscriptions",
+        "dynamic, uniform, 1,000 subscriptions",
+        "PS-IT / counting, zipf, 1,000 subscriptions",
+    },
+    "pubsub-fig9": {"PS-IT, uniform, 200 attributes", "PS-IT / dynamic, zipf, 50 attributes"},
     "ranges": {"dynamic, 10,000 subscriptions", "dynamic / scan with early exit", "dynamic / scan by columns"},
     "rapid-fig3": {
         "tree, Zipf, 10,000 subscriptions",
@@ -112,7 +124,7 @@ def test_a_small_run_finds_its_figures_and_holds_them_to_no_target(name, tmp_pat
     assert all(math.isfinite(sample) and sample > 0 for each in measured for sample in each.samples)
     assert all(each.target is None for each in measured)
     assert (result.plot is not None) is (name in PLOTTED)
-    assert bool(result.paper) is name.startswith(("fabret", "rapid", "symmetric-fig"))
+    assert bool(result.paper) is name.startswith(("fabret", "pubsub", "rapid", "symmetric-fig"))
     written = report.write(tmp_path, name, report.to_dict(name, bench, result), result)
     assert all(path.stat().st_size > 0 for path in written)
 

@@ -26,6 +26,9 @@ VARIANTS = {name: (name, {}) for name in algorithms()} | {
     "dynamic-restless": ("dynamic", {"patience": 1, "margin": 0.0}),
     "dynamic-without-prefetch": ("dynamic", {"patience": 1, "margin": 0.0, "prefetch": False}),
     "static-eager": ("static", {"checks_per_lookup": 0.0}),
+    "pubsub-small-buckets": ("pubsub", {"bucket_size": 2}),
+    "pubsub-interval-trees": ("pubsub", {"bucket_size": 3, "structures": "interval-tree"}),
+    "pubsub-priority-search-trees": ("pubsub", {"bucket_size": 3, "structures": "priority-search-tree"}),
     "auto-growing": ("auto", {"small": 20}),
     "propagation-without-prefetch": ("propagation", {"prefetch": False}),
     "tree-restless": ("tree", {"waiting": 0}),
@@ -33,7 +36,16 @@ VARIANTS = {name: (name, {}) for name in algorithms()} | {
     "rapid-in-order": ("rapid", {"waiting": 0, "c": 5, "reorder": False}),
 }
 if IS_PLAIN or IS_CHECKED:  # those that together run every line of a kernel that all of them run
-    OWN_LOOPS = ("counting", "dynamic-restless", "static-eager", "propagation-without-prefetch", "rapid-restless")
+    OWN_LOOPS = (
+        "counting",
+        "dynamic-restless",
+        "static-eager",
+        "propagation-without-prefetch",
+        "pubsub",
+        "pubsub-interval-trees",
+        "pubsub-priority-search-trees",
+        "rapid-restless",
+    )
     VARIANTS = {name: VARIANTS[name] for name in OWN_LOOPS}
 
 

@@ -17,6 +17,7 @@ VARIANTS = {
     "counting": ("counting", {}),
     "tree": ("tree", {"waiting": 7}),
     "rapid": ("rapid", {"waiting": 0}),
+    "pubsub": ("pubsub", {}),
     "auto": ("auto", {"small": 5}),
 }
 

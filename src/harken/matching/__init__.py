@@ -7,6 +7,7 @@ algorithm is, `registry` finds one by its name, and `reference` is the judge of 
 - `events`: dictionaries and tables as they come, checked and put into columns
 - `predicates`: what clauses ask, each predicate once, by dimension and in order
 - `encoding`: events in the numbers of those predicates, and what all matchers of such numbers have in common
-- `clusters`, `counting`, `trees`: the algorithms; `auto` chooses between them
+- `structures`: hash tables, trees that find intervals, and clauses, for whoever needs them
+- `clusters`, `counting`, `pubsub`, `trees`: the algorithms; `auto` chooses between them
 - `identities`: the ids of subscriptions, and their slots
 """

@@ -36,6 +36,10 @@ _ALGORITHMS: dict[str, Algorithm] = {
         "harken.matching.clusters.propagation:PropagationMatcher",
         "clusters of clauses under the one predicate that the fewest events satisfy",
     ),
+    "pubsub": Algorithm(
+        "harken.matching.pubsub.matcher:PubsubMatcher",
+        "structures over attributes, level by level, with buckets found by hash, interval or priority search tree",
+    ),
     "rapid": Algorithm(
         "harken.matching.trees.rapid:RapidMatcher",
         "search trees of their own for events with few properties, in which little is left to ask",

@@ -6,12 +6,18 @@ from collections.abc import Callable
 
 from harken.errors import UnknownWorkloadError
 from harken.workloads import fabret, light_query
+from harken.workloads.boolean_expressions import BooleanExpressions, BooleanExpressionWorkload
 from harken.workloads.light_query import LightQueries, LightQueryWorkload
 from harken.workloads.market import MarketWorkload
 from harken.workloads.specification import Specification, Workload
 from harken.workloads.tomasic import CONSTRAINT_WORKLOADS, ConstraintWorkload, Sizes
 
-_WORKLOADS: dict[str, tuple[Callable[[], Specification], str]] = {
+
+def _zipf() -> BooleanExpressions:
+    return BooleanExpressions(distribution="zipf")
+
+
+_WORKLOADS: dict[str, tuple[Callable[[], Specification | BooleanExpressions], str]] = {
     "w0": (fabret.w0, "5 equalities on 32 attributes, 2 of them fixed; values 1 to 35 (Fabret et al., 6.2.1)"),
     "w1": (fabret.w1, "3 equalities, 2 of them fixed, and one fixed >; values 1 to 35 (Fabret et al., 6.2.1)"),
     "w2": (fabret.w2, "3 equalities, 2 of them fixed, five fixed < and one fixed > (Fabret et al., 6.2.1)"),
@@ -25,6 +31,11 @@ _WORKLOADS: dict[str, tuple[Callable[[], Specification], str]] = {
         "some of 100 properties wanted, some not; events with few of them (Kale et al., 6)",
     ),
     "light-query-exponential": (light_query.exponential, "the same; events with each property by a chance of 0.1"),
+    "be-gen": (
+        BooleanExpressions,
+        "7 predicates on 400 attributes, events of 15, 1 % match (Mishra and Sahni, fig. 6)",
+    ),
+    "be-gen-zipf": (_zipf, "the same, with attributes that are frequent and rare by Zipf's law"),
 }
 
 
@@ -45,11 +56,15 @@ def workload(name: str, seed: int = 20_001) -> Workload:
     return workload_of(make(), seed)
 
 
-def workload_of(specification: Specification, seed: int) -> Workload:
-    """A workload that a specification describes."""
-    if isinstance(specification, LightQueries):
-        return LightQueryWorkload(specification, seed)
-    return Workload(specification, seed)
+def workload_of(said: Specification | BooleanExpressions, seed: int = 20_001) -> Workload:
+    """A workload by what is said of it.
+
+    >>> workload_of(BooleanExpressions(dimensions=100, matching=0.05)).events(3).num_columns
+    100
+    """
+    if isinstance(said, BooleanExpressions):
+        return BooleanExpressionWorkload(said, seed)
+    return LightQueryWorkload(said, seed) if isinstance(said, LightQueries) else Workload(said, seed)
 
 
 def constraint_workload(name: str, sizes: Sizes, seed: int = 20_001) -> ConstraintWorkload:
@@ -66,6 +81,7 @@ def constraint_workload(name: str, sizes: Sizes, seed: int = 20_001) -> Constrai
 
 __all__ = [
     "CONSTRAINT_WORKLOADS",
+    "BooleanExpressions",
     "ConstraintWorkload",
     "LightQueries",
     "LightQueryWorkload",

@@ -44,7 +44,8 @@ class Specification:
     @property
     def names(self) -> list[str]:
         """The attributes' names."""
-        return [f"a{number:02d}" for number in range(self.attributes)]
+        digits = max(2, len(str(self.attributes - 1)))
+        return [f"a{number:0{digits}d}" for number in range(self.attributes)]
 
     def domain(self, attribute: int) -> tuple[int, int]:
         """The least and greatest value of an attribute."""

@@ -74,6 +74,18 @@ _EXPERIMENTS: dict[str, Experiment] = {
         "harken.bench.experiments.growth:run",
         "100,000 small changes of subscriptions, and 100,000 batches: time, files and bytes stay as they are",
     ),
+    "pubsub-fig7": Experiment(
+        "harken.bench.experiments.pubsub_figures:run_bucket_size",
+        "PUBSUB by bucket size and matching probability, beside the others (workload be-gen)",
+    ),
+    "pubsub-fig8": Experiment(
+        "harken.bench.experiments.pubsub_figures:run_scaling",
+        "matching time against the number of subscriptions, uniform and Zipf (workload be-gen)",
+    ),
+    "pubsub-fig9": Experiment(
+        "harken.bench.experiments.pubsub_figures:run_dimensions",
+        "matching time against the number of attributes, uniform and Zipf (workload be-gen)",
+    ),
     "ranges": Experiment(
         "harken.bench.experiments.ranges:run",
         "range-only subscriptions against a compiled scan of all of them",

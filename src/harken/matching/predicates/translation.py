@@ -179,7 +179,9 @@ def _interned(
     words = np.zeros(len(run_first), np.int64)
     single = lengths == 1
     words[single] = _interned_singles(columns, run_first[single], predicates)
-    for at in np.flatnonzero(~single).tolist():
+    double = lengths == 2
+    words[double] = _interned_doubles(columns, run_first[double], predicates)
+    for at in np.flatnonzero(lengths > 2).tolist():
         start = int(run_first[at])
         rows = sorted({columns.row(row) for row in range(start, start + int(lengths[at]))})
         words[at] = predicates.intern(tuple(rows))
@@ -191,15 +193,39 @@ def _interned_singles(
 ) -> npt.NDArray[np.int64]:
     if not len(rows):
         return np.zeros(0, np.int64)
+    group = _alike(columns, rows)
+    interned = [predicates.intern((columns.row(at),)) for at in rows[_leaders(group)].tolist()]
+    return np.array(interned, np.int64)[group]
+
+
+def _interned_doubles(
+    columns: _Columns, rows: npt.NDArray[np.int64], predicates: PredicateTable
+) -> npt.NDArray[np.int64]:
+    """Predicates of a row and the next one each, as ranges with two ends are."""
+    if not len(rows):
+        return np.zeros(0, np.int64)
+    either = _alike(columns, np.concatenate([rows, rows + 1]))
+    group = _groups(either[: len(rows)], either[len(rows) :])
+    interned = [
+        predicates.intern(tuple(sorted({columns.row(at), columns.row(at + 1)})))
+        for at in rows[_leaders(group)].tolist()
+    ]
+    return np.array(interned, np.int64)[group]
+
+
+def _alike(columns: _Columns, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Numbers from 0 for the distinct ones among some rows."""
     # Shapes are few, and each is a predicate of its own; everything else is told apart by two integers.
     shaped = columns.flat.field("shape").is_valid().to_numpy(zero_copy_only=False)[rows]
     code = (columns.attribute[rows] * 64 + columns.operator[rows]) * 16 + columns.type[rows] + 1
-    operand = np.where(shaped, -1 - rows, columns.operand[rows])
-    group = _groups(code, operand)
+    return _groups(code, np.where(shaped, -1 - rows, columns.operand[rows]))
+
+
+def _leaders(group: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The first of each group."""
     leaders = np.zeros(group.max() + 1, np.int64)
     leaders[group[::-1]] = np.arange(len(group))[::-1]
-    interned = np.array([predicates.intern((columns.row(int(rows[at])),)) for at in leaders], np.int64)
-    return interned[group]
+    return leaders
 
 
 def _groups(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

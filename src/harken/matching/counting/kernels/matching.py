@@ -7,7 +7,7 @@ walks it.
 **Counters** run down: for each clause how many of its predicates are still lacking, the size of the clause to
 begin with. At 0 it matches, and no other number has to be read to see that. After an event all are as before.
 
-**Numbers** of clauses are used again. A free one keeps its room in `words`, for clauses of the same width.
+The lists that a clause is in are its words (structures/kernels/clauses.py).
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from harken.jit import part, tight
 from harken.matching.kernels.layout import (
     ALONE,
     CHECKS,
-    LAST,
     REPEATS,
     Clauses,
     Events,
@@ -30,17 +29,10 @@ from harken.matching.kernels.layout import (
     Scratch,
 )
 from harken.matching.kernels.truth import holds, satisfied
-
-EVERY = 0
-"""The list that every event walks."""
-
-NOBODY = 2**32 - 1
-"""Instead of a slot: the number is free."""
+from harken.matching.structures.kernels.clauses import END, EVERY, Contents, Counters, new_clause, own, set_free
 
 WORTH_COPYING = 16
 """Counters that can be copied in the time in which one is found and set back."""
-
-Counters = npt.NDArray[np.unsignedinteger]
 
 
 class Lists(NamedTuple):
@@ -51,29 +43,6 @@ class Lists(NamedTuple):
     capacity: npt.NDArray[np.int64]
     clause: npt.NDArray[np.uint32]
     """All regions; in each, clauses in any order."""
-
-
-class Contents(NamedTuple):
-    """By clause: the lists it is in, and whose it is."""
-
-    first: npt.NDArray[np.uint32]
-    """Its lists are words[first : first + width]."""
-    width: Counters
-    """As wide an integer as the widest clause needs. 0 if the number is free and has no room."""
-    slot: npt.NDArray[np.uint32]
-    sibling: npt.NDArray[np.int32]
-    """The next clause of the same subscription, ALONE or LAST; of a free number, the next one of its width."""
-    words: npt.NDArray[np.uint32]
-    head: npt.NDArray[np.int32]
-    """By slot: its first clause, or -1."""
-    free: npt.NDArray[np.int64]
-    """By width: the first free number with so much room, or -1."""
-    spare: npt.NDArray[np.int64]
-    """Totals (below)."""
-
-
-END, END_WORD, LIVE, FREE_WORDS, TOTALS = range(5)
-"""Where unused numbers and words begin; how many clauses there are; how many words free numbers keep."""
 
 
 @part
@@ -175,7 +144,7 @@ def enter(lists: Lists, contents: Contents, clauses: Clauses) -> None:
     """Take in clauses, for which there is room everywhere."""
     for new in range(len(clauses.slot)):
         begin, end = clauses.first[new], clauses.first[new + 1]
-        clause = _new_clause(contents, max(1, end - begin))
+        clause = new_clause(contents, max(1, end - begin))
         first = np.int64(contents.first[clause])
         contents.words[first] = EVERY
         for at in range(begin, end):
@@ -184,77 +153,7 @@ def enter(lists: Lists, contents: Contents, clauses: Clauses) -> None:
             number = contents.words[at]
             lists.clause[lists.start[number] + lists.length[number]] = clause
             lists.length[number] += 1
-        _own(contents, clause, clauses.slot[new], clauses.alone[new])
-
-
-@part
-def _new_clause(contents: Contents, width: int) -> int:
-    """A number for a clause of this width, with room for its words."""
-    free, spare = contents.free, contents.spare
-    spare[LIVE] += 1
-    clause = free[width]
-    if clause >= 0:
-        free[width] = contents.sibling[clause]
-        spare[FREE_WORDS] -= width
-        return clause
-    clause = free[0]
-    if clause >= 0:
-        free[0] = contents.sibling[clause]
-    else:
-        clause = spare[END]
-        spare[END] += 1
-    contents.first[clause], contents.width[clause] = spare[END_WORD], width
-    spare[END_WORD] += width
-    return clause
-
-
-@part
-def _own(contents: Contents, clause: int, slot: int, alone: bool) -> None:
-    following = contents.head[slot]
-    contents.slot[clause] = slot
-    contents.sibling[clause] = following if following >= 0 else ALONE if alone else LAST
-    contents.head[slot] = clause
-
-
-@tight
-def count_words(contents: Contents, slots: npt.NDArray[np.int64]) -> int:
-    """In how many lists the clauses of these slots are."""
-    total = 0
-    for slot in slots:
-        clause = np.int64(contents.head[slot])
-        while clause >= 0:
-            total += np.int64(contents.width[clause])
-            clause = np.int64(contents.sibling[clause])
-    return total
-
-
-@tight
-def read_clauses(
-    contents: Contents,
-    slots: npt.NDArray[np.int64],
-    counts: npt.NDArray[np.int64],
-    size: npt.NDArray[np.int64],
-    owner: npt.NDArray[np.int64],
-    words: npt.NDArray[np.int64],
-) -> None:
-    """Write down size, owner and predicates of all clauses of these slots, as far as they fit.
-
-    `counts` says how many clauses and predicates there are.
-    """
-    counts[:] = 0
-    for slot in slots:
-        clause = np.int64(contents.head[slot])
-        while clause >= 0:
-            first, width = np.int64(contents.first[clause]), np.int64(contents.width[clause])
-            if contents.words[first] == EVERY:
-                width = 0
-            if counts[0] < len(size):
-                size[counts[0]], owner[counts[0]] = width, slot
-                for at in range(width):
-                    words[counts[1] + at] = np.int64(contents.words[first + at]) - 1
-            counts[0] += 1
-            counts[1] += width
-            clause = np.int64(contents.sibling[clause])
+        own(contents, clause, clauses.slot[new], clauses.alone[new])
 
 
 @tight
@@ -271,7 +170,7 @@ def take_out(lists: Lists, contents: Contents, slots: npt.NDArray[np.int64], wor
                 _strike(lists, contents.words[at], clause)
                 words[count] = contents.words[at]
                 count += 1
-            _set_free(contents, clause)
+            set_free(contents, clause)
             clause = following
 
 
@@ -283,16 +182,6 @@ def _strike(lists: Lists, number: int, clause: int) -> None:
         at += 1
     lists.clause[at] = lists.clause[last]
     lists.length[number] -= 1
-
-
-@part
-def _set_free(contents: Contents, clause: int) -> None:
-    width = np.int64(contents.width[clause])
-    contents.slot[clause] = NOBODY
-    contents.sibling[clause] = contents.free[width]
-    contents.free[width] = clause
-    contents.spare[LIVE] -= 1
-    contents.spare[FREE_WORDS] += width
 
 
 @tight
@@ -311,23 +200,3 @@ def move_lists(
         lists.start[number], lists.capacity[number] = end, room[at]
         end += room[at]
     return end
-
-
-@tight
-def move_words(contents: Contents, into: npt.NDArray[np.uint32]) -> None:
-    """Copy the words of all clauses side by side; free numbers lose their room."""
-    free, spare = contents.free, contents.spare
-    for width in range(len(free)):
-        free[width] = -1
-    end = 0
-    for clause in range(spare[END]):
-        first, width = np.int64(contents.first[clause]), np.int64(contents.width[clause])
-        if contents.slot[clause] == NOBODY:
-            contents.width[clause], contents.sibling[clause] = 0, free[0]
-            free[0] = clause
-            continue
-        for at in range(width):
-            into[end + at] = contents.words[first + at]
-        contents.first[clause] = end
-        end += width
-    spare[END_WORD], spare[FREE_WORDS] = end, 0

@@ -1,0 +1,1 @@
+"""How attribute structures and buckets lie in memory, and the loops over them."""

@@ -1,0 +1,1 @@
+"""The arrays of these structures, and the loops over them."""
