@@ -1,4 +1,4 @@
-"""Compiling many texts at once: shapes found and literals bound by kernels, the rest parsed one by one."""
+"""Compiling many texts at once: by kernels alone, by the plans of shapes, and what is left one by one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from harken.compiler.columns import ClauseColumns, offsets_of
+from harken.compiler.columns import ClauseColumns, merged, offsets_of
+from harken.compiler.encoding import utf8
 from harken.compiler.plans import PlanCache
 from harken.errors import HarkenError, Position, SubscriptionError
 from harken.language import parse
@@ -133,18 +134,27 @@ class _Compiler:
         self._id_class: type | None = None
 
     def compile_rows(self, rows: range) -> None:
-        """Compile one chunk and keep its table."""
-        admitted = self._admitted(rows)
-        if len(admitted) < SMALLEST_BULK:
-            self._keep(*self._parsed(admitted))
-            return
+        """Compile one chunk and keep its table: directly what can be, then by plans, then one by one."""
+        left = np.array(self._admitted(rows), np.int64)
+        parts = []
+        for way in (self._directly, self._by_plans):
+            if len(left) >= SMALLEST_BULK:
+                is_done, columns = way([self._texts.expressions[row] for row in left.tolist()])
+                parts.append((left[is_done], columns))
+                left = left[~is_done]
+        parts.append(self._parsed(left.tolist()))
+        self._keep(*merged(parts))
+
+    def _directly(self, expressions: Sequence[object]) -> tuple[npt.NDArray[np.bool_], ClauseColumns]:
+        from harken.compiler.direct.compiling import compile_directly  # loads the kernels
+
+        return compile_directly(*utf8(expressions, self._limits), self._schema, self._limits)
+
+    def _by_plans(self, expressions: Sequence[object]) -> tuple[npt.NDArray[np.bool_], ClauseColumns]:
         from harken.compiler.chunks import compile_chunk  # loads the kernels
 
-        expressions = [self._texts.expressions[row] for row in admitted]
         chunk = compile_chunk(expressions, self._plans, self._schema, self._limits)
-        slow_rows = [admitted[at] for at in np.flatnonzero(~chunk.bound).tolist()]
-        taken, parsed = self._parsed(slow_rows)
-        self._keep(*chunk.joined(np.array(admitted), taken, parsed))
+        return chunk.bound, chunk.columns()
 
     def finish(self) -> Compilation:
         """Everything compiled so far, in the order of the input."""

@@ -1,0 +1,301 @@
+"""From nodes in postfix order to clauses: NOT pushed inward, equal connectives joined, products multiplied out.
+
+Two walks. The first goes from the last node, which is the root, to the first, and notes on each whether NOTs above
+negate it and which connective it stands under. The second goes forward with a stack of terms: a connective under
+one of its own kind leaves its terms to that one; any other is **sealed**, its terms becoming a list of clauses.
+This is what the rules of `normal.rules` and the products of `normal.form` come to, without TRUE and FALSE.
+"""
+
+from __future__ import annotations
+
+from harken.compiler.direct.clauses import add_entry, add_to_list, clause_of, met
+from harken.compiler.direct.constraints import add_value, constraint, none_of, one_of, span
+from harken.compiler.direct.layout import (
+    ABOVE,
+    ABSENT,
+    AND,
+    ATTRIBUTE,
+    COMPARED,
+    DECLINED,
+    DEPTH,
+    EMPTY,
+    EQ,
+    FIRST,
+    FLAGS,
+    GE,
+    GT,
+    HIGH_CLOSED,
+    LE,
+    LISTED,
+    LISTS,
+    LOW_CLOSED,
+    LT,
+    NE,
+    NEGATED,
+    NODES,
+    NOT,
+    OR,
+    PRESENCE,
+    PRESENT,
+    RANGED,
+    ROOT,
+    SECOND,
+    SORT,
+    VALUES_TAKEN,
+    Bytes,
+    Work,
+    add_node,
+    kind_of,
+)
+from harken.jit import tight
+
+
+@tight
+def rewritten(work: Work, data: Bytes) -> tuple[int, int]:
+    """The clauses of the text that was read: where in `listed` they are, and how many."""
+    _push_negation(work)
+    terms, runs = 0, 0
+    for at in range(work.tops[NODES]):
+        if work.tops[DECLINED]:
+            return 0, 0
+        sort, above = work.node[at, SORT], work.node[at, ABOVE]
+        if sort == NOT:
+            continue
+        if sort == AND or sort == OR:
+            added = 0
+            for _ in range(work.node[at, ATTRIBUTE]):
+                runs -= 1
+                added += work.run[runs, 0]
+            terms -= added
+        else:
+            added = _add_leaf(work, at, terms)
+            sort = OR  # a negated range has become two terms
+        if added > 1 and sort != above:
+            _seal(work, data, sort, terms, added)
+            added = 1
+        terms += added
+        work.run[runs, 0] = added
+        runs += 1
+    return _options(work, data, 0)
+
+
+@tight
+def _push_negation(work: Work) -> None:
+    """Leave on each node what NOTs above make of it, and on connectives which they become."""
+    node, frame = work.node, work.run
+    frame[0, 0], frame[0, 1], frame[0, 2] = 1, 0, ROOT  # terms to come, whether negated, the connective
+    depth, inner = 1, 1
+    for at in range(work.tops[NODES] - 1, -1, -1):
+        negated, above = frame[depth - 1, 1], frame[depth - 1, 2]
+        frame[depth - 1, 0] -= 1
+        depth -= frame[depth - 1, 0] == 0
+        sort = node[at, SORT]
+        node[at, NEGATED], node[at, ABOVE] = negated, above
+        if sort < AND:
+            continue
+        inner += 1
+        if sort == NOT:
+            negated = 1 - negated
+        else:
+            above = AND + OR - sort if negated else sort
+            node[at, SORT] = above
+        frame[depth, 0], frame[depth, 1], frame[depth, 2] = node[at, ATTRIBUTE], negated, above
+        depth += 1
+    if inner > work.limits[DEPTH]:
+        work.tops[DECLINED] = 1
+
+
+@tight
+def _add_leaf(work: Work, at: int, terms: int) -> int:
+    """Put a leaf among the terms, a range that is negated as two; how many they are."""
+    node = work.node
+    if node[at, SORT] != RANGED or not node[at, NEGATED]:
+        work.term[terms, 0] = at
+        return 1
+    attribute, flags = node[at, ATTRIBUTE], node[at, FLAGS]
+    below, above = LT if flags & LOW_CLOSED else LE, GT if flags & HIGH_CLOSED else GE
+    work.term[terms, 0] = add_node(work, COMPARED, attribute, below, node[at, FIRST], 0)
+    work.term[terms + 1, 0] = add_node(work, COMPARED, attribute, above, node[at, SECOND], 0)
+    return 2
+
+
+@tight
+def _seal(work: Work, data: Bytes, sort: int, terms: int, count: int) -> None:
+    """Make clauses of the last terms, and put one term for them."""
+    if sort == AND:
+        first, found = _product(work, data, terms, count)
+    else:
+        first, found = _alternatives(work, data, terms, count)
+    work.term[terms, 0], work.term[terms, 1], work.term[terms, 2] = -1, first, found
+
+
+@tight
+def _options(work: Work, data: Bytes, term: int) -> tuple[int, int]:
+    """The clauses of a term: where in `listed` they are, and how many."""
+    node = work.term[term, 0]
+    if node < 0:
+        return work.term[term, 1], work.term[term, 2]
+    asked = _constraint(work, data, node)
+    return _boxed(work, work.node[node, ATTRIBUTE], asked)
+
+
+@tight
+def _boxed(work: Work, attribute: int, asked: int) -> tuple[int, int]:
+    """A list of one clause that asks one thing; of none if nothing satisfies it."""
+    first = work.tops[LISTS]
+    if asked == EMPTY:
+        return first, 0
+    clause = clause_of(work)
+    add_entry(work, clause, attribute, asked)
+    add_to_list(work, first, clause)
+    return first, 1
+
+
+@tight
+def _product(work: Work, data: Bytes, terms: int, count: int) -> tuple[int, int]:
+    """AND: each clause of a term with each of the others."""
+    nothing = clause_of(work)
+    first, found = work.tops[LISTS], 1
+    add_to_list(work, first, nothing)
+    for term in range(terms, terms + count):
+        option, options = _options(work, data, term)
+        begin = work.tops[LISTS]
+        for one in range(first, first + found):
+            for other in range(option, option + options):
+                both = met(work, data, work.listed[one], work.listed[other])
+                if both != EMPTY:
+                    add_to_list(work, begin, both)
+                if work.tops[DECLINED]:
+                    return 0, 0
+        first, found = begin, work.tops[LISTS] - begin
+    return first, found
+
+
+@tight
+def _alternatives(work: Work, data: Bytes, terms: int, count: int) -> tuple[int, int]:
+    """OR: the clauses of all terms, where those that ask one attribute to equal something are one."""
+    # Lists of terms come to lie one after the other, between others; so they are made first and copied then.
+    for term in range(terms, terms + count):
+        node = work.term[term, 0]
+        if node < 0:
+            continue
+        if work.node[node, SORT] == PRESENCE:
+            _decline_tautology(work, terms, term)
+        before, option, options = _joins(work, node), 0, 0
+        if not before:
+            option, options = _options(work, data, term)
+        elif not _earlier(work, terms, term):
+            option, options = _boxed(work, work.node[node, ATTRIBUTE], _joined(work, data, term, terms + count))
+        work.term[term, 1], work.term[term, 2] = option, options
+    first = work.tops[LISTS]
+    for term in range(terms, terms + count):
+        for at in range(work.term[term, 1], work.term[term, 1] + work.term[term, 2]):
+            add_to_list(work, first, work.listed[at])
+    return first, work.tops[LISTS] - first
+
+
+@tight
+def _joins(work: Work, node: int) -> bool:
+    """Whether a leaf asks its attribute to equal something."""
+    if node < 0:
+        return False
+    sort, negated = work.node[node, SORT], work.node[node, NEGATED]
+    if sort == COMPARED:
+        return bool(work.node[node, FIRST] == (NE if negated else EQ))
+    return bool(sort == LISTED and not negated)
+
+
+@tight
+def _earlier(work: Work, first: int, term: int) -> bool:
+    """Whether an earlier term joins this one."""
+    attribute = work.node[work.term[term, 0], ATTRIBUTE]
+    for other in range(first, term):
+        node = work.term[other, 0]
+        if _joins(work, node) and work.node[node, ATTRIBUTE] == attribute:
+            return True
+    return False
+
+
+@tight
+def _joined(work: Work, data: Bytes, term: int, past: int) -> int:
+    """One constraint for a term and all later ones that it joins; of several kinds it would take several."""
+    leaf, values = work.term[term, 0], work.tops[VALUES_TAKEN]
+    for other in range(term, past):
+        node = work.term[other, 0]
+        if _joins(work, node) and work.node[node, ATTRIBUTE] == work.node[leaf, ATTRIBUTE]:
+            _add_values(work, node)
+    kind = kind_of(work, work.value[values])
+    for at in range(values, work.tops[VALUES_TAKEN]):
+        if kind_of(work, work.value[at]) != kind:
+            work.tops[DECLINED] = 1
+            return EMPTY
+    return one_of(work, data, kind, values)
+
+
+@tight
+def _add_values(work: Work, leaf: int) -> None:
+    """The values that a leaf compares with, in one run."""
+    first, count = work.node[leaf, SECOND], 1
+    if work.node[leaf, SORT] == LISTED:
+        first, count = work.node[leaf, FIRST], work.node[leaf, SECOND]
+    for literal in range(first, first + count):
+        add_value(work, literal)
+
+
+@tight
+def _decline_tautology(work: Work, first: int, term: int) -> None:
+    """There or not there is always true; that is rare, and left to others."""
+    leaf = work.term[term, 0]
+    for other in range(first, term):
+        node = work.term[other, 0]
+        if (
+            node >= 0
+            and work.node[node, SORT] == PRESENCE
+            and work.node[node, ATTRIBUTE] == work.node[leaf, ATTRIBUTE]
+            and _asks_presence(work, node) != _asks_presence(work, leaf)
+        ):
+            work.tops[DECLINED] = 1
+
+
+@tight
+def _asks_presence(work: Work, leaf: int) -> bool:
+    return bool(work.node[leaf, FIRST] != work.node[leaf, NEGATED])
+
+
+@tight
+def _constraint(work: Work, data: Bytes, leaf: int) -> int:
+    """What a leaf asks of its attribute."""
+    node = work.node
+    sort, negated = node[leaf, SORT], node[leaf, NEGATED]
+    if sort == PRESENCE:
+        return constraint(work, PRESENT if _asks_presence(work, leaf) else ABSENT, -1, 0, 0)
+    if sort == RANGED:
+        low, high, flags = node[leaf, FIRST], node[leaf, SECOND], node[leaf, FLAGS]
+        low_in, high_in = int(flags & LOW_CLOSED != 0), int(flags & HIGH_CLOSED != 0)
+        return span(work, data, kind_of(work, low), low, low_in, high, high_in, 0, 0)
+    comparator = EQ if sort == LISTED else node[leaf, FIRST]
+    if negated:
+        comparator = _opposite(comparator)
+    literal = node[leaf, FIRST] if sort == LISTED else node[leaf, SECOND]
+    kind = kind_of(work, literal)
+    if comparator == EQ or comparator == NE:
+        values = work.tops[VALUES_TAKEN]
+        _add_values(work, leaf)
+        return one_of(work, data, kind, values) if comparator == EQ else none_of(work, data, kind, values)
+    if comparator == LT or comparator == LE:
+        return span(work, data, kind, -1, 0, literal, int(comparator == LE), 0, 0)
+    return span(work, data, kind, literal, int(comparator == GE), -1, 0, 0, 0)
+
+
+@tight
+def _opposite(comparator: int) -> int:
+    """NOT (x op c) is x opposite c."""
+    if comparator == EQ:
+        return NE
+    if comparator == NE:
+        return EQ
+    if comparator == LT:
+        return GE
+    if comparator == GE:
+        return LT
+    return GT if comparator == LE else LE
