@@ -59,6 +59,8 @@ def met(work: Work, data: Bytes, one: int, other: int) -> int:
     number = clause_of(work)
     for at in range(first, first + count):
         add_entry(work, number, entry[at, 0], entry[at, 1])
+    if work.tops[DECLINED]:  # not all of them have a place
+        return EMPTY
     own = clause[number, 0]
     for at in range(clause[other, 0], clause[other, 0] + clause[other, 1]):
         place = _place(work, own, own + count, entry[at, 0])

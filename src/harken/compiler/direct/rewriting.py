@@ -148,15 +148,16 @@ def _boxed(work: Work, attribute: int, asked: int) -> tuple[int, int]:
     clause = clause_of(work)
     add_entry(work, clause, attribute, asked)
     add_to_list(work, first, clause)
-    return first, 1
+    return first, work.tops[LISTS] - first
 
 
 @tight
 def _product(work: Work, data: Bytes, terms: int, count: int) -> tuple[int, int]:
     """AND: each clause of a term with each of the others."""
     nothing = clause_of(work)
-    first, found = work.tops[LISTS], 1
+    first = work.tops[LISTS]
     add_to_list(work, first, nothing)
+    found = work.tops[LISTS] - first
     for term in range(terms, terms + count):
         option, options = _options(work, data, term)
         begin = work.tops[LISTS]
@@ -224,7 +225,7 @@ def _joined(work: Work, data: Bytes, term: int, past: int) -> int:
         node = work.term[other, 0]
         if _joins(work, node) and work.node[node, ATTRIBUTE] == work.node[leaf, ATTRIBUTE]:
             _add_values(work, node)
-    kind = kind_of(work, work.value[values])
+    kind = kind_of(work, work.node[leaf, SECOND if work.node[leaf, SORT] == COMPARED else FIRST])
     for at in range(values, work.tops[VALUES_TAKEN]):
         if kind_of(work, work.value[at]) != kind:
             work.tops[DECLINED] = 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, repeat
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,12 @@ _BOUNDS = frozenset({"<", "<=", ">", ">="})
 _FLOAT, _STRING, _INT, _DECIMAL = (TYPES.index(name) for name in ("float", "string", "int", "decimal"))
 _NUMBERS = ("int", "float", "decimal")
 
+
+_IS = OPERATORS.index("is")
+_SPATIAL = [TYPES.index(name) for name in ("point", "box")]
+
+_LONG = 8
+"""Rows of a predicate, past which equal ones are not looked for."""
 
 FEW = 8
 """Subscriptions up to so many are translated one by one: working on columns would take longer."""
@@ -138,28 +144,44 @@ class _Columns:
         numbers: dict[Operand, int] = {}
         return [numbers.setdefault(operand, len(numbers)) for operand in self._decimals.values()]
 
-    def row(self, at: int) -> Row:
-        """One predicate as the table of predicates knows it."""
-        kind = int(self.type[at])
-        name, operator = self.names[self.attribute[at]], OPERATORS[self.operator[at]]
+    def rows(self, places: npt.NDArray[np.int64]) -> list[Row]:
+        """Predicates as the table of predicates knows them."""
+        operators = self.operator[places].tolist()
+        names = [self.names[at] for at in self.attribute[places].tolist()]
+        operands = self._operands_at(places, operators)
+        return [(name, OPERATORS[at], operand) for name, at, operand in zip(names, operators, operands, strict=True)]
+
+    def _operands_at(self, places: npt.NDArray[np.int64], operators: list[int]) -> list[Operand]:
+        types, integers = self.type[places], self.operand[places].tolist()
+        texts = self._values_at("text", places) if (types == _STRING).any() else repeat(None)
+        reals = self._values_at("real", places) if (types == _FLOAT).any() else repeat(0.0)
+        shapes = self._values_at("shape", places) if np.isin(types, _SPATIAL).any() else repeat(None)
+        columns = (places.tolist(), operators, types.tolist(), integers, reals, texts, shapes)
+        return list(map(self._operand, *columns))
+
+    def _values_at(self, field: str, places: npt.NDArray[np.int64]) -> list[Any]:
+        values: list[Any] = self.flat.field(field).take(pa.array(places)).to_pylist()
+        return values
+
+    def _operand(
+        self, at: int, operator: int, kind: int, integer: int, real: float, text: str | None, shape: Any
+    ) -> Operand:
+        """What belongs to a type is taken, and nothing else: the columns may hold more."""
+        if kind == _INT and operator != _IS:
+            return Operand("int", integer)
         if kind == NO_TYPE:
-            return name, operator, Operand()
-        if operator == "is":
-            return name, operator, Operand("float" if TYPES[kind] in _NUMBERS else TYPES[kind])
+            return Operand()
+        if operator == _IS:
+            return Operand("float" if TYPES[kind] in _NUMBERS else TYPES[kind])
+        if kind == _STRING:
+            return Operand("string", text=text)
+        if kind == _FLOAT:
+            return Operand("float", real=real)
         if kind == _DECIMAL:
-            return name, operator, self._decimals[at]
-        shape = self.flat.field("shape")[at].as_py()
-        return (
-            name,
-            operator,
-            Operand(
-                TYPES[kind],
-                int(self.operand[at]) if kind not in (_STRING, _FLOAT) and shape is None else 0,
-                self.flat.field("real")[at].as_py() if kind == _FLOAT else 0.0,
-                self.flat.field("text")[at].as_py() if kind == _STRING else None,
-                None if shape is None else tuple(shape),
-            ),
-        )
+            return self._decimals[at]
+        if shape is not None:
+            return Operand(TYPES[kind], shape=tuple(shape))
+        return Operand(TYPES[kind], integer)
 
 
 def _run_starts(columns: _Columns, clause_of: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -174,32 +196,79 @@ def _run_starts(columns: _Columns, clause_of: npt.NDArray[np.int64]) -> npt.NDAr
 def _interned(
     columns: _Columns, run_first: npt.NDArray[np.int64], predicates: PredicateTable
 ) -> npt.NDArray[np.int64]:
-    count = len(columns.attribute)
-    lengths = np.diff(np.concatenate([run_first, [count]]))
+    """The numbers of predicates, one for each run of rows; of equal runs only the first is looked up."""
+    lengths = np.diff(np.append(run_first, len(columns.attribute)))
     words = np.zeros(len(run_first), np.int64)
-    single = lengths == 1
-    words[single] = _interned_singles(columns, run_first[single], predicates)
-    for at in np.flatnonzero(~single).tolist():
-        start = int(run_first[at])
-        rows = sorted({columns.row(row) for row in range(start, start + int(lengths[at]))})
-        words[at] = predicates.intern(tuple(rows))
+    single = np.flatnonzero(lengths == 1)
+    several = np.flatnonzero(lengths > 1)
+    if not len(words):
+        return words
+    same_row = _same_rows(columns)
+    for runs, group in ((single, _numbered(same_row[run_first[single]])), (several, _same_runs(same_row, run_first, lengths))):
+        leaders = _first_of_each(group)
+        words[runs] = np.array(_looked_up(columns, run_first, lengths, runs[leaders], predicates), np.int64)[group]
     return words
 
 
-def _interned_singles(
-    columns: _Columns, rows: npt.NDArray[np.int64], predicates: PredicateTable
-) -> npt.NDArray[np.int64]:
-    if not len(rows):
-        return np.zeros(0, np.int64)
+def _looked_up(
+    columns: _Columns,
+    run_first: npt.NDArray[np.int64],
+    lengths: npt.NDArray[np.int64],
+    runs: npt.NDArray[np.int64],
+    predicates: PredicateTable,
+) -> list[int]:
+    """The numbers of the predicates that these runs are."""
+    ends = np.cumsum(lengths[runs])
+    places = np.repeat(run_first[runs] - (ends - lengths[runs]), lengths[runs]) + np.arange(ends[-1] if len(ends) else 0)
+    rows = columns.rows(places)
+    begins = (ends - lengths[runs]).tolist()
+    return predicates.intern_many(
+        [
+            (rows[begin],) if end - begin == 1 else tuple(sorted(set(rows[begin:end])))
+            for begin, end in zip(begins, ends.tolist(), strict=True)
+        ]
+    )
+
+
+def _same_rows(columns: _Columns) -> npt.NDArray[np.int64]:
+    """A number for each row, the same for the same predicate."""
     # Shapes are few, and each is a predicate of its own; everything else is told apart by two integers.
-    shaped = columns.flat.field("shape").is_valid().to_numpy(zero_copy_only=False)[rows]
-    code = (columns.attribute[rows] * 64 + columns.operator[rows]) * 16 + columns.type[rows] + 1
-    operand = np.where(shaped, -1 - rows, columns.operand[rows])
-    group = _groups(code, operand)
-    leaders = np.zeros(group.max() + 1, np.int64)
-    leaders[group[::-1]] = np.arange(len(group))[::-1]
-    interned = np.array([predicates.intern((columns.row(int(rows[at])),)) for at in leaders], np.int64)
-    return interned[group]
+    shaped = columns.flat.field("shape").is_valid().to_numpy(zero_copy_only=False)
+    code = (columns.attribute * 64 + columns.operator) * 16 + columns.type + 1
+    return _groups(code, np.where(shaped, -1 - np.arange(len(code)), columns.operand))
+
+
+def _same_runs(
+    same_row: npt.NDArray[np.int64], run_first: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """A number for each run of several rows, from 0 in the order in which they come; the same for the same rows."""
+    several = np.flatnonzero(lengths > 1)
+    first, lengths = run_first[several], lengths[several]
+    group = np.zeros(len(several), np.int64)
+    used = 0
+    for length in np.unique(lengths).tolist():
+        those = np.flatnonzero(lengths == length)
+        if length > _LONG:  # lists of values, no two of which may be the same
+            group[those] = used + np.arange(len(those))
+        else:
+            same = same_row[first[those]]
+            for step in range(1, length):
+                same = _groups(same, same_row[first[those] + step])
+            group[those] = used + same
+        used = int(group[those].max()) + 1
+    return _numbered(group)
+
+
+def _first_of_each(group: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Where each number from 0 on comes first."""
+    first = np.zeros(int(group.max(initial=-1)) + 1, np.int64)
+    first[group[::-1]] = np.arange(len(group))[::-1]
+    return first
+
+
+def _numbered(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Numbers from 0 for distinct values, in the order in which they come."""
+    return np.asarray(pa.array(values).dictionary_encode().indices.to_numpy(), np.int64)
 
 
 def _groups(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -207,4 +276,4 @@ def _groups(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> npt.NDA
     one_codes, other_codes = pa.array(one).dictionary_encode(), pa.array(other).dictionary_encode()
     pairs = one_codes.indices.to_numpy().astype(np.int64) * len(other_codes.dictionary)
     pairs += other_codes.indices.to_numpy()
-    return np.asarray(pa.array(pairs).dictionary_encode().indices.to_numpy(), np.int64)
+    return _numbered(pairs)
