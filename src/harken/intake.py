@@ -275,6 +275,8 @@ _Fields: TypeAlias = tuple[object, object, str | None, datetime | None, datetime
 
 
 def _fields(row: object) -> _Fields:
+    if type(row) is tuple and len(row) == 2:  # the most usual of large loads, and found out soonest
+        return row[0], row[1], None, None, None
     match row:
         case Subscription(id=id, expression=expression, owner=owner, validity=validity):
             return id, expression, owner, validity.valid_from, validity.valid_until

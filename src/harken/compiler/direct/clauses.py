@@ -9,48 +9,47 @@ from harken.compiler.direct.layout import (
     EMPTY,
     ENTRIES,
     LISTS,
-    MOST_CLAUSES,
-    MOST_ENTRIES,
-    MOST_LISTED,
     MOST_MET,
+    NOTHING,
     Bytes,
     Work,
     spend,
     taken,
 )
-from harken.jit import tight
+from harken.jit import called
 
 # As the normal form counts them.
+_STEP = 1 + NOTHING
 _STEPS_TO_MEET = 4
 _COPIED_IN_ONE_STEP = 16
 
 
-@tight
+@called
 def clause_of(work: Work) -> int:
     """A clause of the entries to come."""
-    number = taken(work, CLAUSES, MOST_CLAUSES)
+    number = taken(work, CLAUSES)
     work.clause[number, 0], work.clause[number, 1] = work.tops[ENTRIES], 0
     return number
 
 
-@tight
+@called
 def add_entry(work: Work, clause: int, attribute: int, asked: int) -> None:
     """Ask something of one more attribute in the clause that was made last."""
-    at = taken(work, ENTRIES, MOST_ENTRIES)
+    at = taken(work, ENTRIES)
     work.entry[at, 0], work.entry[at, 1] = attribute, asked
     work.clause[clause, 1] = work.tops[ENTRIES] - work.clause[clause, 0]
 
 
-@tight
+@called
 def add_to_list(work: Work, first: int, clause: int) -> None:
     """Put a clause into the list that begins there and ends with the last; more than may be are for others."""
-    at = taken(work, LISTS, MOST_LISTED)
+    at = taken(work, LISTS)
     work.listed[at] = clause
     if work.tops[LISTS] - first > work.limits[MOST_MET]:
         work.tops[DECLINED] = 1
 
 
-@tight
+@called
 def met(work: Work, data: Bytes, one: int, other: int) -> int:
     """The clause that asks for what two ask for; EMPTY if nothing satisfies both."""
     clause, entry = work.clause, work.entry
@@ -75,7 +74,7 @@ def met(work: Work, data: Bytes, one: int, other: int) -> int:
     return number
 
 
-@tight
+@called
 def _place(work: Work, first: int, past: int, attribute: int) -> int:
     """Where among entries an attribute is; -1 if it is not."""
     for at in range(first, past):
@@ -84,7 +83,7 @@ def _place(work: Work, first: int, past: int, attribute: int) -> int:
     return -1
 
 
-@tight
+@called
 def without_redundant(work: Work, data: Bytes, first: int, count: int) -> tuple[int, int]:
     """The clauses of a list that no other makes superfluous, those that ask less first: where, and how many."""
     if count < 2:
@@ -92,7 +91,7 @@ def without_redundant(work: Work, data: Bytes, first: int, count: int) -> tuple[
     listed, clause = work.listed, work.clause
     _by_size(work, first, count)
     kept, begin = 0, work.tops[LISTS]
-    if begin + count > MOST_LISTED:
+    if begin + count > work.most[LISTS]:
         work.tops[DECLINED] = 1
         return first, 0
     for at in range(first, first + count):
@@ -115,7 +114,7 @@ def without_redundant(work: Work, data: Bytes, first: int, count: int) -> tuple[
     return begin, kept
 
 
-@tight
+@called
 def _by_size(work: Work, first: int, count: int) -> None:
     """Put clauses in the order of their sizes; of one size, they stay as they are."""
     listed, clause = work.listed, work.clause
@@ -127,10 +126,10 @@ def _by_size(work: Work, first: int, count: int) -> None:
         listed[place] = number
 
 
-@tight
+@called
 def _inside(work: Work, data: Bytes, inner: int, outer: int) -> bool:
     """Whether what satisfies one clause satisfies another."""
-    spend(work, 1)
+    spend(work, _STEP)
     clause, entry = work.clause, work.entry
     if clause[outer, 1] > clause[inner, 1]:
         return False

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from harken.compiler.columns import ClauseColumns
 from harken.compiler.direct.clauses import without_redundant
-from harken.compiler.direct.layout import DECLINED, MOST_NODES, Bytes, Integers, Work, workspace
+from harken.compiler.direct.layout import DECLINED, MOST, NODES, Bytes, Integers, Work, workspace
 from harken.compiler.direct.names import Names, enlarged, enter_all, room_for
 from harken.compiler.direct.parsing import Grammar, grammar_of, parsed
 from harken.compiler.direct.rewriting import rewritten
@@ -23,6 +23,7 @@ from harken.model.limits import Limits
 from harken.model.schema import Schema
 from harken.normal.compiled import IN_PARTS, PREDICATE, TYPE_CODE, PredicateColumns
 
+_MOST_NAMES = MOST[NODES]
 _FIRST_NAMES, _PREDICATES_OF_A_TEXT = 1_024, 4
 _DONE, _MORE_NAMES, _MORE_OUTPUT = range(3)
 
@@ -72,7 +73,7 @@ def _compile(
     grammar, work = grammars[0], works[0]
     while text < len(offsets) - 1:
         at, past = offsets[text], offsets[text + 1]
-        most_names = min((past - at) // 2, MOST_NODES) + 1
+        most_names = min((past - at) // 2, _MOST_NAMES) + 1
         if not names.closed and names.count[0] + most_names > len(names.begin):
             return text, _MORE_NAMES
         if parsed(grammar, names, work, data, at, past):

@@ -18,8 +18,6 @@ from harken.compiler.direct.layout import (
     KIND,
     LOW,
     LOW_IN,
-    MOST_CONSTRAINTS,
-    MOST_VALUES,
     ONE_OF,
     PRESENT,
     SAYS_FALSE,
@@ -32,42 +30,54 @@ from harken.compiler.direct.layout import (
     compared,
     taken,
 )
-from harken.jit import tight
+from harken.jit import called
 
 
-@tight
-def constraint(work: Work, form: int, kind: int, values: int, count: int) -> int:
-    """A constraint without bounds."""
-    number = taken(work, CONSTRAINTS, MOST_CONSTRAINTS)
+@called
+def constraint(work: Work, kind: int, values: int) -> int:
+    """A span without bounds that has the values from `values` to the last."""
+    number = taken(work, CONSTRAINTS)
     row = work.constraint
-    row[number, FORM], row[number, KIND] = form, kind
+    row[number, FORM], row[number, KIND] = SPAN, kind
     row[number, LOW], row[number, LOW_IN], row[number, HIGH], row[number, HIGH_IN] = -1, 0, -1, 0
-    row[number, VALUES], row[number, COUNT] = values, count
+    row[number, VALUES], row[number, COUNT] = values, work.tops[VALUES_TAKEN] - values
     return number
 
 
-@tight
+@called
 def add_value(work: Work, literal: int) -> None:
     """Add a value to the run that ends with the last."""
-    at = taken(work, VALUES_TAKEN, MOST_VALUES)
+    at = taken(work, VALUES_TAKEN)
     work.value[at] = literal
 
 
-@tight
+@called
 def one_of(work: Work, data: Bytes, kind: int, values: int) -> int:
     """The constraint to equal one of the values from `values` to the last; they are put in order."""
-    return constraint(work, ONE_OF, kind, values, _ordered(work, data, values))
+    _put_in_order(work, data, values)
+    return _points(work, kind, values)
 
 
-@tight
+@called
 def none_of(work: Work, data: Bytes, kind: int, values: int) -> int:
     """The constraint to be of this kind and to equal none of these."""
-    return span(work, data, kind, -1, 0, -1, 0, values, _ordered(work, data, values))
+    _put_in_order(work, data, values)
+    return tidy(work, data, constraint(work, kind, values))
 
 
-@tight
-def _ordered(work: Work, data: Bytes, values: int) -> int:
-    """Put the last values in order; how many are left when of equal ones the first stays."""
+@called
+def _points(work: Work, kind: int, values: int) -> int:
+    """The constraint to equal one of the values from `values` to the last, which are in order."""
+    if work.tops[VALUES_TAKEN] == values:
+        return EMPTY
+    number = constraint(work, kind, values)
+    work.constraint[number, FORM] = ONE_OF
+    return number
+
+
+@called
+def _put_in_order(work: Work, data: Bytes, values: int) -> None:
+    """Put the last values in order; of equal ones the first stays."""
     value, past, count = work.value, work.tops[VALUES_TAKEN], 0
     for at in range(values, past):
         literal, place = value[at], values + count
@@ -84,88 +94,92 @@ def _ordered(work: Work, data: Bytes, values: int) -> int:
         value[place] = literal
         count += 1
     work.tops[VALUES_TAKEN] = values + count
-    return count
 
 
-@tight
-def span(
-    work: Work,
-    data: Bytes,
-    kind: int,
-    low: int,
-    low_in: int,
-    high: int,
-    high_in: int,
-    values: int,
-    count: int,
-) -> int:
-    """The values between bounds that are not among some, in the one form that says so. The run becomes its own."""
+@called
+def tidy(work: Work, data: Bytes, number: int) -> int:
+    """A span that is nobody else's yet, in the one form that says the same."""
+    row = work.constraint
+    low, high, kind = row[number, LOW], row[number, HIGH], row[number, KIND]
     if kind == BOOLS:
-        return _bools(work, data, low, low_in, high, high_in, values, count)
+        return _bools(work, data, number)
     if low >= 0 and high >= 0:
         sign = compared(work, data, low, high)
-        if sign > 0 or (sign == 0 and not (low_in and high_in)):
+        if sign > 0 or (sign == 0 and not (row[number, LOW_IN] and row[number, HIGH_IN])):
             return EMPTY
         if sign == 0:
-            return EMPTY if holds(work, data, values, count, low) else _single(work, kind, low)
-    left = 0
-    for at in range(values, values + count):
-        literal = work.value[at]
-        at_low = low >= 0 and compared(work, data, literal, low) == 0
-        at_high = high >= 0 and compared(work, data, literal, high) == 0
-        low_in, high_in = 0 if at_low else low_in, 0 if at_high else high_in
-        if not (at_low or at_high):
-            work.value[values + left] = literal
-            left += 1
-    number = constraint(work, SPAN, kind, values, left)
-    row = work.constraint
-    row[number, LOW], row[number, LOW_IN], row[number, HIGH], row[number, HIGH_IN] = low, low_in, high, high_in
+            values = work.tops[VALUES_TAKEN]
+            if not holds(work, data, number, low):
+                add_value(work, low)
+            return _points(work, kind, values)
+    if row[number, COUNT]:
+        _open(work, data, number)
     return number
 
 
-@tight
-def _single(work: Work, kind: int, literal: int) -> int:
-    values = work.tops[VALUES_TAKEN]
-    add_value(work, literal)
-    return constraint(work, ONE_OF, kind, values, 1)
-
-
-@tight
-def _bools(
-    work: Work, data: Bytes, low: int, low_in: int, high: int, high_in: int, excluded: int, count: int
-) -> int:
+@called
+def _bools(work: Work, data: Bytes, number: int) -> int:
+    """Of truth values, those that a span has are listed."""
     values = work.tops[VALUES_TAKEN]
     for literal in (SAYS_FALSE, SAYS_TRUE):
-        inside = _within(work, data, low, low_in, high, high_in, literal)
-        if inside and not holds(work, data, excluded, count, literal):
+        if _admits(work, data, number, literal):
             add_value(work, literal)
-    found = work.tops[VALUES_TAKEN] - values
-    return constraint(work, ONE_OF, BOOLS, values, found) if found else EMPTY
+    return _points(work, BOOLS, values)
 
 
-@tight
-def _within(work: Work, data: Bytes, low: int, low_in: int, high: int, high_in: int, literal: int) -> bool:
-    if low >= 0:
-        sign = compared(work, data, literal, low)
-        if sign < 0 or (sign == 0 and not low_in):
+@called
+def _open(work: Work, data: Bytes, number: int) -> None:
+    """An excluded value on a closed bound opens the bound instead."""
+    row, left = work.constraint, 0
+    low, high, values = row[number, LOW], row[number, HIGH], row[number, VALUES]
+    for at in range(values, values + row[number, COUNT]):
+        literal = work.value[at]
+        at_low = low >= 0 and compared(work, data, literal, low) == 0
+        at_high = high >= 0 and compared(work, data, literal, high) == 0
+        if at_low:
+            row[number, LOW_IN] = 0
+        if at_high:
+            row[number, HIGH_IN] = 0
+        if not (at_low or at_high):
+            work.value[values + left] = literal
+            left += 1
+    row[number, COUNT] = left
+
+
+@called
+def _within(work: Work, data: Bytes, number: int, literal: int) -> bool:
+    """Whether a value is between the bounds of a span."""
+    row = work.constraint
+    if row[number, LOW] >= 0:
+        sign = compared(work, data, literal, row[number, LOW])
+        if sign < 0 or (sign == 0 and not row[number, LOW_IN]):
             return False
-    if high >= 0:
-        sign = compared(work, data, literal, high)
-        if sign > 0 or (sign == 0 and not high_in):
+    if row[number, HIGH] >= 0:
+        sign = compared(work, data, literal, row[number, HIGH])
+        if sign > 0 or (sign == 0 and not row[number, HIGH_IN]):
             return False
     return True
 
 
-@tight
-def holds(work: Work, data: Bytes, values: int, count: int, literal: int) -> bool:
-    """Whether a value equals one of a run."""
-    for at in range(values, values + count):
+@called
+def holds(work: Work, data: Bytes, number: int, literal: int) -> bool:
+    """Whether a value equals one of those of a constraint."""
+    values = work.constraint[number, VALUES]
+    for at in range(values, values + work.constraint[number, COUNT]):
         if compared(work, data, work.value[at], literal) == 0:
             return True
     return False
 
 
-@tight
+@called
+def _admits(work: Work, data: Bytes, number: int, literal: int) -> bool:
+    """Whether a value of its kind satisfies a constraint."""
+    if work.constraint[number, FORM] == ONE_OF:
+        return holds(work, data, number, literal)
+    return _within(work, data, number, literal) and not holds(work, data, number, literal)
+
+
+@called
 def meet(work: Work, data: Bytes, one: int, other: int) -> int:
     """The constraint that asks for both."""
     row = work.constraint
@@ -185,46 +199,38 @@ def meet(work: Work, data: Bytes, one: int, other: int) -> int:
     return _met_spans(work, data, one, other)
 
 
-@tight
+@called
 def _filtered(work: Work, data: Bytes, points: int, other: int) -> int:
     row, values = work.constraint, work.tops[VALUES_TAKEN]
-    first, count = row[other, VALUES], row[other, COUNT]
     for at in range(row[points, VALUES], row[points, VALUES] + row[points, COUNT]):
-        literal = work.value[at]
-        listed = holds(work, data, first, count, literal)
-        if row[other, FORM] == ONE_OF:
-            kept = listed
-        else:
-            bounds = row[other, LOW], row[other, LOW_IN], row[other, HIGH], row[other, HIGH_IN]
-            kept = not listed and _within(work, data, bounds[0], bounds[1], bounds[2], bounds[3], literal)
-        if kept:
-            add_value(work, literal)
-    found = work.tops[VALUES_TAKEN] - values
-    return constraint(work, ONE_OF, row[points, KIND], values, found) if found else EMPTY
+        if _admits(work, data, other, work.value[at]):
+            add_value(work, work.value[at])
+    return _points(work, row[points, KIND], values)
 
 
-@tight
+@called
 def _met_spans(work: Work, data: Bytes, one: int, other: int) -> int:
     row, values = work.constraint, work.tops[VALUES_TAKEN]
-    low, low_in = _tighter(work, data, one, other, LOW, LOW_IN, 1)
-    high, high_in = _tighter(work, data, one, other, HIGH, HIGH_IN, -1)
-    for number in (one, other):
-        for at in range(row[number, VALUES], row[number, VALUES] + row[number, COUNT]):
-            literal = work.value[at]
-            if _within(work, data, low, low_in, high, high_in, literal):
-                add_value(work, literal)
-    count = _ordered(work, data, values)
-    return span(work, data, row[one, KIND], low, low_in, high, high_in, values, count)
+    number = constraint(work, row[one, KIND], values)
+    row[number, LOW], row[number, LOW_IN] = _tighter(work, data, one, other, LOW)
+    row[number, HIGH], row[number, HIGH_IN] = _tighter(work, data, one, other, HIGH)
+    for excluding in (one, other):
+        for at in range(row[excluding, VALUES], row[excluding, VALUES] + row[excluding, COUNT]):
+            if _within(work, data, number, work.value[at]):
+                add_value(work, work.value[at])
+    _put_in_order(work, data, values)
+    row[number, COUNT] = work.tops[VALUES_TAKEN] - values
+    return tidy(work, data, number)
 
 
-@tight
-def _tighter(
-    work: Work, data: Bytes, one: int, other: int, bound: int, is_in: int, inward: int
-) -> tuple[int, int]:
-    """The tighter of two bounds of a side, where values go inward by this sign."""
-    row = work.constraint
+@called
+def _tighter(work: Work, data: Bytes, one: int, other: int, bound: int) -> tuple[int, int]:
+    """The tighter of two lower or upper bounds, and whether it is closed."""
+    row, is_in = work.constraint, bound + LOW_IN - LOW
     a, b = row[one, bound], row[other, bound]
-    sign = 0 if a < 0 or b < 0 else compared(work, data, a, b) * inward
+    sign = 0 if a < 0 or b < 0 else compared(work, data, a, b)
+    if bound == HIGH:
+        sign = -sign
     if b < 0 or sign > 0:
         return a, row[one, is_in]
     if a < 0 or sign < 0:
@@ -232,7 +238,7 @@ def _tighter(
     return a, row[one, is_in] & row[other, is_in]
 
 
-@tight
+@called
 def implies(work: Work, data: Bytes, one: int, other: int) -> bool:
     """Whether everything that satisfies `one` satisfies `other`; may say no when in doubt. Leaves no trace."""
     row = work.constraint
@@ -249,7 +255,7 @@ def implies(work: Work, data: Bytes, one: int, other: int) -> bool:
     return does
 
 
-@tight
+@called
 def _same(work: Work, data: Bytes, one: int, other: int) -> bool:
     """Whether two constraints are equal, value by value."""
     row = work.constraint
@@ -266,7 +272,7 @@ def _same(work: Work, data: Bytes, one: int, other: int) -> bool:
     return True
 
 
-@tight
+@called
 def cost(work: Work, one: int, other: int) -> int:
     """About how many steps it takes to compare two constraints, as the normal form counts them."""
     row = work.constraint
@@ -274,7 +280,7 @@ def cost(work: Work, one: int, other: int) -> int:
     return a * b if (row[one, FORM] == ONE_OF) != (row[other, FORM] == ONE_OF) else a + b
 
 
-@tight
+@called
 def _size(work: Work, number: int) -> int:
     row = work.constraint
     if row[number, FORM] == ONE_OF:

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from harken.jit import tight
+from harken.jit import called
 from harken.model.limits import Limits
 from harken.normal.compiled import TYPE_CODE
 
@@ -21,35 +21,45 @@ INT, FLOAT, STRING, BOOL, DATE = (TYPE_CODE[name] for name in ("int", "float", "
 Integers = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
+
+def numbers(count: int) -> list[int]:
+    """Numbers from 0, as numpy has them: a function is compiled anew for each plain one that it is called with."""
+    return list(np.arange(count))
+
+
+NOTHING = numbers(1)[0]
+"""Where a function wants a number, and none means anything."""
+
 # Rows of `literal`; the first two are FALSE and TRUE. Strings are where they stand in the text, without quotes.
-TYPE, INTEGER, BEGIN, PAST = range(4)
-SAYS_FALSE, SAYS_TRUE = 0, 1
+TYPE, INTEGER, BEGIN, PAST = numbers(4)
+SAYS_FALSE, SAYS_TRUE = numbers(2)
 
 # Rows of `node`, in postfix order: what it is, the attribute of a leaf, and more that depends on what it is.
-SORT, ATTRIBUTE, FIRST, SECOND, FLAGS, NEGATED, ABOVE = range(7)
+SORT, ATTRIBUTE, FIRST, SECOND, FLAGS, NEGATED, ABOVE = numbers(7)
 # Sorts: COMPARED (comparator, literal), RANGED (low, high, which are closed), LISTED (first literal, how many),
 # PRESENCE (whether it has to be there); inner nodes have in ATTRIBUTE how many terms they have. Whether NOTs negate
 # it, and the connective that it stands under when those are gone, is filled in later.
-COMPARED, RANGED, LISTED, PRESENCE, AND, OR, NOT = range(7)
-ROOT = -1
+COMPARED, RANGED, LISTED, PRESENCE, AND, OR, NOT = numbers(7)
+ROOT = -1 + NOTHING
 """Instead of a connective above."""
 LOW_CLOSED, HIGH_CLOSED = 2, 1
 
-EQ, NE, LT, LE, GT, GE = range(6)
+EQ, NE, LT, LE, GT, GE = numbers(6)
 """Comparators, in the order in which the model has them."""
 
 # Rows of `constraint`: its form, kind, bounds (literals, or -1) and a run of `value` (of a span: those it excludes).
-FORM, KIND, LOW, LOW_IN, HIGH, HIGH_IN, VALUES, COUNT = range(8)
-ABSENT, PRESENT, ONE_OF, SPAN = range(4)
-NUMBERS, STRINGS, BOOLS, DATES = range(4)
-EMPTY = -1
+FORM, KIND, LOW, LOW_IN, HIGH, HIGH_IN, VALUES, COUNT = numbers(8)
+ABSENT, PRESENT, ONE_OF, SPAN = numbers(4)
+NUMBERS, STRINGS, BOOLS, DATES = numbers(4)
+EMPTY = -1 + NOTHING
 """Instead of a constraint or a clause that nothing satisfies."""
 
 # Places in `tops`: how many rows of each array are taken; the steps spent; whether the text is declined.
-LITERALS, NODES, CONSTRAINTS, VALUES_TAKEN, ENTRIES, CLAUSES, LISTS, STEPS, DECLINED = range(9)
+LITERALS, NODES, CONSTRAINTS, VALUES_TAKEN, ENTRIES, CLAUSES, LISTS, STEPS, DECLINED = numbers(9)
 
-MOST_SYMBOLS, MOST_LITERALS, MOST_NODES = 512, 512, 512
-MOST_CONSTRAINTS, MOST_VALUES, MOST_ENTRIES, MOST_CLAUSES, MOST_LISTED = 4_096, 8_192, 16_384, 4_096, 8_192
+MOST_SYMBOLS = 512
+MOST = (512, 512, 4_096, 8_192, 16_384, 4_096, 8_192)
+"""How many rows there are of each, from LITERALS to LISTS."""
 
 
 class Work(Protocol):
@@ -75,28 +85,30 @@ class Work(Protocol):
     listed: Integers
     """Clauses, in runs."""
     tops: Integers
+    most: Integers
     limits: Integers
     """The depth, the clauses and the steps that a text may have."""
 
 
-DEPTH, MOST_MET, MOST_STEPS = range(3)
+DEPTH, MOST_MET, MOST_STEPS = numbers(3)
 _UNBOUNDED = 1 << 60
 
 
 _WORK = np.dtype(
     [
         ("symbol", np.int64, (MOST_SYMBOLS, 2)),
-        ("literal", np.int64, (MOST_LITERALS, 4)),
-        ("as_float", np.float64, (MOST_LITERALS,)),
-        ("node", np.int64, (MOST_NODES, 7)),
-        ("term", np.int64, (2 * MOST_NODES, 3)),
-        ("run", np.int64, (2 * MOST_NODES, 3)),
-        ("constraint", np.int64, (MOST_CONSTRAINTS, 8)),
-        ("value", np.int64, (MOST_VALUES,)),
-        ("entry", np.int64, (MOST_ENTRIES, 2)),
-        ("clause", np.int64, (MOST_CLAUSES, 2)),
-        ("listed", np.int64, (MOST_LISTED,)),
+        ("literal", np.int64, (MOST[LITERALS], 4)),
+        ("as_float", np.float64, (MOST[LITERALS],)),
+        ("node", np.int64, (MOST[NODES], 7)),
+        ("term", np.int64, (2 * MOST[NODES], 3)),
+        ("run", np.int64, (2 * MOST[NODES], 3)),
+        ("constraint", np.int64, (MOST[CONSTRAINTS], 8)),
+        ("value", np.int64, (MOST[VALUES_TAKEN],)),
+        ("entry", np.int64, (MOST[ENTRIES], 2)),
+        ("clause", np.int64, (MOST[CLAUSES], 2)),
+        ("listed", np.int64, (MOST[LISTS],)),
         ("tops", np.int64, (DECLINED + 1,)),
+        ("most", np.int64, (len(MOST),)),
         ("limits", np.int64, (3,)),
     ],
     align=True,
@@ -107,33 +119,33 @@ def workspace(limits: Limits) -> Sequence[Work]:
     """Room for texts of these limits: an array of the one record, which kernels have to take out themselves."""
     work = np.zeros(1, _WORK).view(np.recarray)
     bounds = [min(int(each), _UNBOUNDED) for each in (limits.max_depth, limits.max_clauses, limits.max_work)]
-    work[0].limits[:] = bounds
+    work[0].limits[:], work[0].most[:] = bounds, MOST
     work[0].literal[:2, TYPE] = BOOL
     work[0].literal[SAYS_TRUE, INTEGER] = 1
     return work  # type: ignore[return-value]  # by what its fields are called
 
 
-@tight
-def taken(work: Work, what: int, most: int) -> int:
-    """Take one more place in an array; the last one, and the text is declined, if there is none."""
+@called
+def taken(work: Work, what: int) -> int:
+    """Take one more row of an array; the last one, and the text is declined, if there is none."""
     at = work.tops[what]
-    if at >= most:
+    if at >= work.most[what]:
         work.tops[DECLINED] = 1
-        return most - 1
+        return int(at - 1)
     work.tops[what] = at + 1
     return int(at)
 
 
-@tight
+@called
 def add_node(work: Work, sort: int, attribute: int, first: int, second: int, flags: int) -> int:
     """One more node."""
-    node, at = work.node, taken(work, NODES, MOST_NODES)
+    node, at = work.node, taken(work, NODES)
     node[at, SORT], node[at, ATTRIBUTE] = sort, attribute
     node[at, FIRST], node[at, SECOND], node[at, FLAGS], node[at, NEGATED] = first, second, flags, 0
     return at
 
 
-@tight
+@called
 def spend(work: Work, steps: int) -> None:
     """Count steps, as the normal form does; past the limit it is for others to say so."""
     work.tops[STEPS] += steps
@@ -141,7 +153,7 @@ def spend(work: Work, steps: int) -> None:
         work.tops[DECLINED] = 1
 
 
-@tight
+@called
 def kind_of(work: Work, literal: int) -> int:
     """The kind of a literal."""
     its_type = work.literal[literal, TYPE]
@@ -152,7 +164,7 @@ def kind_of(work: Work, literal: int) -> int:
     return DATES if its_type == DATE else NUMBERS
 
 
-@tight
+@called
 def compared(work: Work, data: Bytes, one: int, other: int) -> int:
     """-1, 0 or 1 as a literal is less than, equal to or greater than another of its kind."""
     literal = work.literal
@@ -165,7 +177,7 @@ def compared(work: Work, data: Bytes, one: int, other: int) -> int:
     return int(a > b) - int(a < b)
 
 
-@tight
+@called
 def _compared_texts(data: Bytes, a: int, a_past: int, b: int, b_past: int) -> int:
     """UTF-8 bytes are in the order of code points."""
     while a < a_past and b < b_past:

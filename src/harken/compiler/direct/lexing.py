@@ -6,7 +6,7 @@ import numpy as np
 
 from harken.compiler.direct.layout import EQ, GE, GT, LE, LT, NE, Bytes
 from harken.compiler.scanning import is_word, number_end, string_end
-from harken.jit import tight
+from harken.jit import called
 
 UNSURE, END, WORD, WHOLE, REAL, TEXT, COMPARATOR, MARK = range(-1, 7)
 """What a token looks like. A mark is one character that stands for itself."""
@@ -28,7 +28,7 @@ def key_of(word: str) -> int:
     return key
 
 
-@tight
+@called
 def word_key(data: Bytes, at: int, past: int) -> int:
     """A word as a number if it may be a keyword, or else 0."""
     if past - at > _LONGEST_KEY:
@@ -42,7 +42,7 @@ def word_key(data: Bytes, at: int, past: int) -> int:
     return key
 
 
-@tight
+@called
 def past_space(data: Bytes, at: int, past: int) -> int:
     """Past what plain space there is."""
     while at < past and (data[at] == _SPACE or 9 <= data[at] <= 13):
@@ -50,7 +50,7 @@ def past_space(data: Bytes, at: int, past: int) -> int:
     return at
 
 
-@tight
+@called
 def next_token(data: Bytes, at: int, past: int) -> tuple[int, int]:
     """What begins at `at`, which is no space, and where it ends."""
     if at >= past:
@@ -69,7 +69,7 @@ def next_token(data: Bytes, at: int, past: int) -> tuple[int, int]:
     return UNSURE, at
 
 
-@tight
+@called
 def _word(data: Bytes, at: int, past: int) -> tuple[int, int]:
     """Words may have dots in them, each before a letter or an underscore."""
     while at < past:
@@ -86,7 +86,7 @@ def _word(data: Bytes, at: int, past: int) -> tuple[int, int]:
     return WORD, at
 
 
-@tight
+@called
 def _number(data: Bytes, at: int, past: int) -> tuple[int, int]:
     after, is_real = number_end(data, at, past)
     if after == at or (after < past and (is_word(data[after]) or data[after] == _DOT)):
@@ -94,7 +94,7 @@ def _number(data: Bytes, at: int, past: int) -> tuple[int, int]:
     return (REAL if is_real else WHOLE), after
 
 
-@tight
+@called
 def _text(data: Bytes, at: int, past: int) -> tuple[int, int]:
     """A quoted string without quotes in it."""
     after = string_end(data, at, past, _QUOTE)
@@ -104,7 +104,7 @@ def _text(data: Bytes, at: int, past: int) -> tuple[int, int]:
     return (TEXT if after > 0 else UNSURE), after
 
 
-@tight
+@called
 def _comparator(data: Bytes, at: int, past: int) -> tuple[int, int]:
     two = at + 1 < past and (
         (data[at + 1] == _EQUAL and data[at] != _EQUAL) or (data[at] == _LESS and data[at + 1] == _GREATER)
@@ -114,7 +114,7 @@ def _comparator(data: Bytes, at: int, past: int) -> tuple[int, int]:
     return COMPARATOR, at + 2 if two else at + 1
 
 
-@tight
+@called
 def comparator_of(data: Bytes, at: int, past: int) -> int:
     """Which comparator is written there."""
     if past - at == 1:
@@ -126,7 +126,7 @@ def comparator_of(data: Bytes, at: int, past: int) -> int:
     return LE if data[at] == _LESS else GE
 
 
-@tight
+@called
 def whole_of(data: Bytes, at: int, past: int) -> tuple[int, bool]:
     """The int that is written there, and whether it is sure that it fits 64 bits."""
     negative = data[at] == _DASH
@@ -142,7 +142,7 @@ def whole_of(data: Bytes, at: int, past: int) -> tuple[int, bool]:
     return (-value if negative else value), True
 
 
-@tight
+@called
 def real_of(data: Bytes, at: int, past: int) -> tuple[float, bool]:
     """The float that is written there, and whether it is sure.
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.compiler.direct.layout import Bytes, Integers
-from harken.jit import tight
+from harken.jit import called, tight
 
 _HASH_START, _HASH_STEP = np.uint64(14695981039346656037), np.uint64(1099511628211)  # FNV-1a
 UNKNOWN = -1
@@ -52,19 +52,19 @@ def enter_all(names: Names, data: Bytes, begin: Integers, past: Integers) -> Non
         _enter(names, data, begin[at], past[at], True)
 
 
-@tight
+@called
 def is_full(names: Names) -> bool:
     """Whether there is no room for one more."""
     return bool(names.count[0] >= len(names.begin))
 
 
-@tight
+@called
 def number_of(names: Names, data: Bytes, at: int, past: int) -> int:
     """The number of the name that stands there; UNKNOWN if it has none, and there is no other or no room."""
     return _enter(names, data, at, past, not names.closed and not is_full(names))
 
 
-@tight
+@called
 def _enter(names: Names, data: Bytes, at: int, past: int, may_add: bool) -> int:
     hashed = _HASH_START
     for place in range(at, past):
@@ -84,7 +84,7 @@ def _enter(names: Names, data: Bytes, at: int, past: int, may_add: bool) -> int:
     return number
 
 
-@tight
+@called
 def _same(data: Bytes, one: int, one_past: int, other: int, other_past: int) -> bool:
     if one_past - one != other_past - other:
         return False

@@ -29,9 +29,9 @@ from harken.compiler.direct.layout import (
     LITERALS,
     LOW_CLOSED,
     LT,
-    MOST_LITERALS,
     NODES,
     NOT,
+    NOTHING,
     OR,
     PAST,
     PRESENCE,
@@ -67,7 +67,7 @@ from harken.compiler.direct.lexing import (
     word_key,
 )
 from harken.compiler.direct.names import ANY_TYPE, UNKNOWN, Names, number_of
-from harken.jit import tight
+from harken.jit import called
 from harken.language.lexer import BEFORE_BRACKET, BEFORE_QUOTE, CONTEXTUAL, RESERVED
 from harken.language.tables import LIST_BEGINS, LIST_GOES_ON, PASSED_ON, Tables
 
@@ -151,7 +151,7 @@ def _keywords(symbols: dict[str, int]) -> Integers:
     return np.array([(key_of(word), symbols[name], when) for word, name, when in words], np.int64)
 
 
-@tight
+@called
 def parsed(grammar: Grammar, names: Names, work: Work, data: Bytes, at: int, past: int) -> bool:
     """Read one text into nodes and literals; whether it could be."""
     for top in range(len(work.tops)):
@@ -188,7 +188,7 @@ def parsed(grammar: Grammar, names: Names, work: Work, data: Bytes, at: int, pas
         at = after
 
 
-@tight
+@called
 def _terminal(grammar: Grammar, data: Bytes, at: int, after: int, past: int, look: int, state: int) -> int:
     """Which terminal a token is. Some words are keywords only where one can stand, or by what follows them."""
     if look == MARK:
@@ -211,7 +211,7 @@ def _terminal(grammar: Grammar, data: Bytes, at: int, after: int, past: int, loo
     return int(grammar.terminal[look])
 
 
-@tight
+@called
 def _value(
     grammar: Grammar, names: Names, work: Work, data: Bytes, at: int, after: int, look: int, terminal: int
 ) -> int:
@@ -230,9 +230,9 @@ def _value(
     return -1 if look == END else _literal(work, data, at, after, look)
 
 
-@tight
+@called
 def _literal(work: Work, data: Bytes, at: int, after: int, look: int) -> int:
-    number = taken(work, LITERALS, MOST_LITERALS)
+    number = taken(work, LITERALS)
     literal, is_sure = work.literal, True
     literal[number, INTEGER] = 0
     if look == TEXT:
@@ -250,7 +250,7 @@ def _literal(work: Work, data: Bytes, at: int, after: int, look: int) -> int:
     return number
 
 
-@tight
+@called
 def _made(rule: int, size: int, work: Work, base: int) -> int:
     """What a rule makes of the values from `base` on: nodes, and a value of its own."""
     symbol = work.symbol
@@ -264,20 +264,20 @@ def _made(rule: int, size: int, work: Work, base: int) -> int:
     if rule == _LITERALS:
         return int(1 if size == 1 else 1 + last)
     if rule == _DISJUNCTION or rule == _CONJUNCTION:
-        add_node(work, OR if rule == _DISJUNCTION else AND, 1 + last, 0, 0, 0)
+        add_node(work, OR if rule == _DISJUNCTION else AND, 1 + last, NOTHING, NOTHING, NOTHING)
     elif rule == _NEGATION:
-        add_node(work, NOT, 1, 0, 0, 0)
+        add_node(work, NOT, 1 + NOTHING, NOTHING, NOTHING, NOTHING)
     elif rule == _BARE:
-        add_node(work, COMPARED, first, EQ, SAYS_TRUE, 0)
+        add_node(work, COMPARED, first, EQ, SAYS_TRUE, NOTHING)
     elif rule == _COMPARISON:
-        add_node(work, COMPARED, first, symbol[base + 1, 1], last, 0)
+        add_node(work, COMPARED, first, symbol[base + 1, 1], last, NOTHING)
     elif rule == _REVERSED:
-        add_node(work, COMPARED, last, _flipped(symbol[base + 1, 1]), first, 0)
+        add_node(work, COMPARED, last, _flipped(symbol[base + 1, 1]), first, NOTHING)
     elif rule == _MEMBERSHIP or rule == _NOT_MEMBERSHIP:
         count = symbol[base + size - 2, 1]
-        add_node(work, LISTED, first, work.tops[LITERALS] - count, count, 0)
+        add_node(work, LISTED, first, work.tops[LITERALS] - count, count, NOTHING)
     elif rule == _BETWEEN or rule == _NOT_BETWEEN:
-        add_node(work, RANGED, first, symbol[base + size - 3, 1], last, LOW_CLOSED + HIGH_CLOSED)
+        add_node(work, RANGED, first, symbol[base + size - 3, 1], last, NOTHING + LOW_CLOSED + HIGH_CLOSED)
     elif rule == _RANGE:
         return int(first * LOW_CLOSED + last * HIGH_CLOSED)
     elif rule == _IN_RANGE or rule == _NOT_IN_RANGE:
@@ -287,19 +287,19 @@ def _made(rule: int, size: int, work: Work, base: int) -> int:
         attribute = np.int64(-1)
         for place in range(base, base + size):  # what is not the name is -1, or a bracket, which is 0
             attribute = max(attribute, symbol[place, 1])
-        add_node(work, PRESENCE, attribute, int(rule == _IS_NOT_NULL), 0, 0)
+        add_node(work, PRESENCE, attribute, int(rule == _IS_NOT_NULL), NOTHING, NOTHING)
     elif rule == _TRUE or rule == _FALSE:
-        number = taken(work, LITERALS, MOST_LITERALS)
+        number = taken(work, LITERALS)
         work.literal[number, TYPE], work.literal[number, INTEGER] = BOOL, int(rule == _TRUE)
         return number
     else:
         work.tops[DECLINED] = 1
     if rule == _NOT_MEMBERSHIP or rule == _NOT_BETWEEN or rule == _NOT_IN_RANGE:
-        add_node(work, NOT, 1, 0, 0, 0)
+        add_node(work, NOT, 1 + NOTHING, NOTHING, NOTHING, NOTHING)
     return 0
 
 
-@tight
+@called
 def _flipped(comparator: int) -> int:
     """`c op x` is `x flipped c`."""
     if comparator == LT:
@@ -311,7 +311,7 @@ def _flipped(comparator: int) -> int:
     return LE if comparator == GE else comparator
 
 
-@tight
+@called
 def _fits(names: Names, work: Work) -> bool:
     """Whether the literals of each leaf are of one kind, and of the type that a schema declares."""
     for at in range(work.tops[NODES]):
@@ -331,7 +331,7 @@ def _fits(names: Names, work: Work) -> bool:
     return True
 
 
-@tight
+@called
 def _numbers_compare(work: Work) -> bool:
     """Whether all numbers of a text are exact as floats, or none is a float: then they compare as they should."""
     has_float, is_wide = False, False

@@ -9,7 +9,7 @@ This is what the rules of `normal.rules` and the products of `normal.form` come 
 from __future__ import annotations
 
 from harken.compiler.direct.clauses import add_entry, add_to_list, clause_of, met
-from harken.compiler.direct.constraints import add_value, constraint, none_of, one_of, span
+from harken.compiler.direct.constraints import add_value, constraint, none_of, one_of, tidy
 from harken.compiler.direct.layout import (
     ABOVE,
     ABSENT,
@@ -22,18 +22,24 @@ from harken.compiler.direct.layout import (
     EQ,
     FIRST,
     FLAGS,
+    FORM,
     GE,
     GT,
+    HIGH,
     HIGH_CLOSED,
+    HIGH_IN,
     LE,
     LISTED,
     LISTS,
+    LOW,
     LOW_CLOSED,
+    LOW_IN,
     LT,
     NE,
     NEGATED,
     NODES,
     NOT,
+    NOTHING,
     OR,
     PRESENCE,
     PRESENT,
@@ -47,14 +53,14 @@ from harken.compiler.direct.layout import (
     add_node,
     kind_of,
 )
-from harken.jit import tight
+from harken.jit import called
 
 
-@tight
+@called
 def rewritten(work: Work, data: Bytes) -> tuple[int, int]:
     """The clauses of the text that was read: where in `listed` they are, and how many."""
     _push_negation(work)
-    terms, runs = 0, 0
+    terms, runs = NOTHING, NOTHING
     for at in range(work.tops[NODES]):
         if work.tops[DECLINED]:
             return 0, 0
@@ -76,10 +82,10 @@ def rewritten(work: Work, data: Bytes) -> tuple[int, int]:
         terms += added
         work.run[runs, 0] = added
         runs += 1
-    return _options(work, data, 0)
+    return _options(work, data, NOTHING)
 
 
-@tight
+@called
 def _push_negation(work: Work) -> None:
     """Leave on each node what NOTs above make of it, and on connectives which they become."""
     node, frame = work.node, work.run
@@ -105,7 +111,7 @@ def _push_negation(work: Work) -> None:
         work.tops[DECLINED] = 1
 
 
-@tight
+@called
 def _add_leaf(work: Work, at: int, terms: int) -> int:
     """Put a leaf among the terms, a range that is negated as two; how many they are."""
     node = work.node
@@ -114,12 +120,12 @@ def _add_leaf(work: Work, at: int, terms: int) -> int:
         return 1
     attribute, flags = node[at, ATTRIBUTE], node[at, FLAGS]
     below, above = LT if flags & LOW_CLOSED else LE, GT if flags & HIGH_CLOSED else GE
-    work.term[terms, 0] = add_node(work, COMPARED, attribute, below, node[at, FIRST], 0)
-    work.term[terms + 1, 0] = add_node(work, COMPARED, attribute, above, node[at, SECOND], 0)
+    work.term[terms, 0] = add_node(work, COMPARED, attribute, below, node[at, FIRST], NOTHING)
+    work.term[terms + 1, 0] = add_node(work, COMPARED, attribute, above, node[at, SECOND], NOTHING)
     return 2
 
 
-@tight
+@called
 def _seal(work: Work, data: Bytes, sort: int, terms: int, count: int) -> None:
     """Make clauses of the last terms, and put one term for them."""
     if sort == AND:
@@ -129,7 +135,7 @@ def _seal(work: Work, data: Bytes, sort: int, terms: int, count: int) -> None:
     work.term[terms, 0], work.term[terms, 1], work.term[terms, 2] = -1, first, found
 
 
-@tight
+@called
 def _options(work: Work, data: Bytes, term: int) -> tuple[int, int]:
     """The clauses of a term: where in `listed` they are, and how many."""
     node = work.term[term, 0]
@@ -139,7 +145,7 @@ def _options(work: Work, data: Bytes, term: int) -> tuple[int, int]:
     return _boxed(work, work.node[node, ATTRIBUTE], asked)
 
 
-@tight
+@called
 def _boxed(work: Work, attribute: int, asked: int) -> tuple[int, int]:
     """A list of one clause that asks one thing; of none if nothing satisfies it."""
     first = work.tops[LISTS]
@@ -151,7 +157,7 @@ def _boxed(work: Work, attribute: int, asked: int) -> tuple[int, int]:
     return first, work.tops[LISTS] - first
 
 
-@tight
+@called
 def _product(work: Work, data: Bytes, terms: int, count: int) -> tuple[int, int]:
     """AND: each clause of a term with each of the others."""
     nothing = clause_of(work)
@@ -172,7 +178,7 @@ def _product(work: Work, data: Bytes, terms: int, count: int) -> tuple[int, int]
     return first, found
 
 
-@tight
+@called
 def _alternatives(work: Work, data: Bytes, terms: int, count: int) -> tuple[int, int]:
     """OR: the clauses of all terms, where those that ask one attribute to equal something are one."""
     # Lists of terms come to lie one after the other, between others; so they are made first and copied then.
@@ -195,7 +201,7 @@ def _alternatives(work: Work, data: Bytes, terms: int, count: int) -> tuple[int,
     return first, work.tops[LISTS] - first
 
 
-@tight
+@called
 def _joins(work: Work, node: int) -> bool:
     """Whether a leaf asks its attribute to equal something."""
     if node < 0:
@@ -206,7 +212,7 @@ def _joins(work: Work, node: int) -> bool:
     return bool(sort == LISTED and not negated)
 
 
-@tight
+@called
 def _earlier(work: Work, first: int, term: int) -> bool:
     """Whether an earlier term joins this one."""
     attribute = work.node[work.term[term, 0], ATTRIBUTE]
@@ -217,7 +223,7 @@ def _earlier(work: Work, first: int, term: int) -> bool:
     return False
 
 
-@tight
+@called
 def _joined(work: Work, data: Bytes, term: int, past: int) -> int:
     """One constraint for a term and all later ones that it joins; of several kinds it would take several."""
     leaf, values = work.term[term, 0], work.tops[VALUES_TAKEN]
@@ -233,7 +239,7 @@ def _joined(work: Work, data: Bytes, term: int, past: int) -> int:
     return one_of(work, data, kind, values)
 
 
-@tight
+@called
 def _add_values(work: Work, leaf: int) -> None:
     """The values that a leaf compares with, in one run."""
     first, count = work.node[leaf, SECOND], 1
@@ -243,7 +249,7 @@ def _add_values(work: Work, leaf: int) -> None:
         add_value(work, literal)
 
 
-@tight
+@called
 def _decline_tautology(work: Work, first: int, term: int) -> None:
     """There or not there is always true; that is rare, and left to others."""
     leaf = work.term[term, 0]
@@ -258,37 +264,39 @@ def _decline_tautology(work: Work, first: int, term: int) -> None:
             work.tops[DECLINED] = 1
 
 
-@tight
+@called
 def _asks_presence(work: Work, leaf: int) -> bool:
     return bool(work.node[leaf, FIRST] != work.node[leaf, NEGATED])
 
 
-@tight
+@called
 def _constraint(work: Work, data: Bytes, leaf: int) -> int:
     """What a leaf asks of its attribute."""
-    node = work.node
-    sort, negated = node[leaf, SORT], node[leaf, NEGATED]
+    node, row, values = work.node, work.constraint, work.tops[VALUES_TAKEN]
+    sort, first, second = node[leaf, SORT], node[leaf, FIRST], node[leaf, SECOND]
     if sort == PRESENCE:
-        return constraint(work, PRESENT if _asks_presence(work, leaf) else ABSENT, -1, 0, 0)
-    if sort == RANGED:
-        low, high, flags = node[leaf, FIRST], node[leaf, SECOND], node[leaf, FLAGS]
-        low_in, high_in = int(flags & LOW_CLOSED != 0), int(flags & HIGH_CLOSED != 0)
-        return span(work, data, kind_of(work, low), low, low_in, high, high_in, 0, 0)
-    comparator = EQ if sort == LISTED else node[leaf, FIRST]
-    if negated:
+        number = constraint(work, NOTHING, values)
+        row[number, FORM] = PRESENT if _asks_presence(work, leaf) else ABSENT
+        return number
+    kind = kind_of(work, second if sort == COMPARED else first)
+    comparator = first if sort == COMPARED else EQ
+    if node[leaf, NEGATED]:
         comparator = _opposite(comparator)
-    literal = node[leaf, FIRST] if sort == LISTED else node[leaf, SECOND]
-    kind = kind_of(work, literal)
-    if comparator == EQ or comparator == NE:
-        values = work.tops[VALUES_TAKEN]
+    if sort != RANGED and (comparator == EQ or comparator == NE):
         _add_values(work, leaf)
         return one_of(work, data, kind, values) if comparator == EQ else none_of(work, data, kind, values)
-    if comparator == LT or comparator == LE:
-        return span(work, data, kind, -1, 0, literal, int(comparator == LE), 0, 0)
-    return span(work, data, kind, literal, int(comparator == GE), -1, 0, 0, 0)
+    number = constraint(work, kind, values)
+    if sort == RANGED:
+        row[number, LOW], row[number, LOW_IN] = first, int(node[leaf, FLAGS] & LOW_CLOSED != 0)
+        row[number, HIGH], row[number, HIGH_IN] = second, int(node[leaf, FLAGS] & HIGH_CLOSED != 0)
+    elif comparator == LT or comparator == LE:
+        row[number, HIGH], row[number, HIGH_IN] = second, int(comparator == LE)
+    else:
+        row[number, LOW], row[number, LOW_IN] = second, int(comparator == GE)
+    return tidy(work, data, number)
 
 
-@tight
+@called
 def _opposite(comparator: int) -> int:
     """NOT (x op c) is x opposite c."""
     if comparator == EQ:

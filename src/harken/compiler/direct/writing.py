@@ -11,6 +11,7 @@ from harken.compiler.direct.layout import (
     ABSENT,
     BEGIN,
     COUNT,
+    EMPTY,
     FLOAT,
     FORM,
     HIGH,
@@ -28,7 +29,7 @@ from harken.compiler.direct.layout import (
     Integers,
     Work,
 )
-from harken.jit import tight
+from harken.jit import called, tight
 from harken.normal.compiled import NO_TYPE, OPERATOR_CODE
 
 _EQ, _NE, _LT, _LE, _GT, _GE = (OPERATOR_CODE[name] for name in ("=", "!=", "<", "<=", ">", ">="))
@@ -78,7 +79,7 @@ def enlarged_output(out: Output) -> Output:
     return larger._replace(clause_count=out.clause_count, used=out.used)
 
 
-@tight
+@called
 def written(work: Work, out: Output, text: int, first: int, count: int) -> bool:
     """Write the clauses of a text; False, with nothing written, if there is no room."""
     size = 0
@@ -97,7 +98,7 @@ def written(work: Work, out: Output, text: int, first: int, count: int) -> bool:
     return True
 
 
-@tight
+@called
 def _size(work: Work, clause: int) -> int:
     """How many predicates a clause takes."""
     row, size = work.constraint, 0
@@ -108,13 +109,13 @@ def _size(work: Work, clause: int) -> int:
     return int(size)
 
 
-@tight
+@called
 def _write(work: Work, out: Output, attribute: int, number: int) -> None:
     """The predicates that say a constraint."""
     row = work.constraint
     form, count = row[number, FORM], row[number, COUNT]
     if form == ABSENT or form == PRESENT:
-        _predicate(work, out, attribute, _IS_NULL if form == ABSENT else _IS_NOT_NULL, -1)
+        _predicate(work, out, attribute, _IS_NULL if form == ABSENT else _IS_NOT_NULL, EMPTY)
         return
     if row[number, LOW] >= 0:
         _predicate(work, out, attribute, _GE if row[number, LOW_IN] else _GT, row[number, LOW])
@@ -127,7 +128,7 @@ def _write(work: Work, out: Output, attribute: int, number: int) -> None:
         _predicate(work, out, attribute, operator, work.value[at])
 
 
-@tight
+@called
 def _predicate(work: Work, out: Output, attribute: int, operator: int, literal: int) -> None:
     at = out.used[0]
     out.used[0] = at + 1

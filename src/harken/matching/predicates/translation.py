@@ -115,6 +115,7 @@ class _Columns:
         self.operator = codes(flat.field("operator"), OPERATOR_CODE)
         self.type = codes(flat.field("type"), TYPE_CODE)
         self._decimals: dict[int, Operand] = {}
+        self._ints: dict[int, Operand] = {}
         self.operand = self._operands()
 
     def _operands(self) -> npt.NDArray[np.int64]:
@@ -168,7 +169,8 @@ class _Columns:
     ) -> Operand:
         """What belongs to a type is taken, and nothing else: the columns may hold more."""
         if kind == _INT and operator != _IS:
-            return Operand("int", integer)
+            # Attributes have ints in common, and what there is fewer of is sooner made and looked through.
+            return self._ints.get(integer) or self._ints.setdefault(integer, Operand("int", integer))
         if kind == NO_TYPE:
             return Operand()
         if operator == _IS:
