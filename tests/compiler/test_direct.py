@@ -1,4 +1,4 @@
-"""What kernels compile by themselves is to the last bit what parsing and normalising gives; the rest they decline."""
+"""What kernels compile by themselves is to the last bit what parsing gives; the rest they decline."""
 
 from __future__ import annotations
 
@@ -92,13 +92,45 @@ def test_trees_of_all_operators_names_and_constants_are_the_same_or_declined(tre
 
 
 WORDS = (
-    *("x", "y", "a.b", "a.5", "_", "date", "DATE", "matches", "within", "x1", "X", "größe", '"q r"', "range", "point"),
+    *(
+        "x",
+        "y",
+        "a.b",
+        "a.5",
+        "_",
+        "date",
+        "DATE",
+        "matches",
+        "within",
+        "x1",
+        "X",
+        "größe",
+        '"q r"',
+        "range",
+        "point",
+    ),
     *("AND", "and", "OR", "NOT", "IN", "In", "BETWEEN", "LIKE", "IS", "NULL", "EXISTS", "TRUE", "false", "RANGE"),
-    *("STARTS", "WITH", "CONTAINS", "ESCAPE", "TIMESTAMP", "BOX"),
+    *("STARTS", "WITH", "CONTAINS", "ESCAPE", "TIMESTAMP", "BOX", "point"),
     *("(", ")", ",", "[", "]", "=", "<", ">", "<=", ">=", "!=", "<>", "!", "==", "=<", ";", ".", "-", "+"),
     *("1", "2", "-1", "+2", "007", "1.5", "2.", ".5", "1e3", "1E-2", "-0.0", "0", "9223372036854775807"),
     *("-9223372036854775808", "9007199254740993", "0.1000000000000001", "1e23", "1e400", "300USD", "1AND"),
-    *("''", "'a'", "'b'", "'it''s'", "'ä'", "'", "'2026-02-28'", "--", "/*", "*/", "\n", "\t", "\x1c", "\u00a0", "\x00"),
+    *(
+        "''",
+        "'a'",
+        "'b'",
+        "'it''s'",
+        "'ä'",
+        "'",
+        "'2026-02-28'",
+        "--",
+        "/*",
+        "*/",
+        "\n",
+        "\t",
+        "\x1c",
+        "\u00a0",
+        "\x00",
+    ),
 )
 
 LIKELY = ("x", "y", "=", "<", "1", "2.5", "'a'", "AND", "OR", "NOT", "(", ")", "IN", "BETWEEN", "TRUE", ",")
@@ -225,7 +257,9 @@ def test_much_of_anything_is_the_same_or_declined(text):
 
 
 def test_room_for_names_and_predicates_grows():
-    texts = [" AND ".join(f"n{at}_{each} > {each} AND n{at}_{each} < 99" for each in range(9)) for at in range(400)]
+    texts = [
+        " AND ".join(f"n{at}_{each} > {each} AND n{at}_{each} < 99" for each in range(9)) for at in range(400)
+    ]
     assert check(texts) == len(texts)
 
 

@@ -54,9 +54,7 @@ def merged(parts: Sequence[tuple[Rows, ClauseColumns]]) -> tuple[Rows, ClauseCol
     clauses = run_positions(offsets_of(clause_counts)[order], clause_counts[order])
     predicates = run_positions(offsets_of(predicate_counts)[clauses], predicate_counts[clauses])
     columns = _joined([each.predicates for _, each in parts])
-    return rows[order], ClauseColumns(
-        clause_counts[order], predicate_counts[clauses], _taken(columns, predicates)
-    )
+    return rows[order], ClauseColumns(clause_counts[order], predicate_counts[clauses], _taken(columns, predicates))
 
 
 def _joined(parts: Sequence[PredicateColumns]) -> PredicateColumns:

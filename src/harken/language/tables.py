@@ -18,7 +18,7 @@ from lark.parsers.lalr_analysis import Shift
 from harken.language.parser import grammar
 
 LIST_BEGINS, LIST_GOES_ON, PASSED_ON = "list begins", "list goes on", "passed on"
-"""What rules are called that have no name in the grammar: two for what is repeated, and one for what is wrapped."""
+"""What rules are called that have no name in the grammar: two for what is repeated, one for what is wrapped."""
 
 
 class Tables(NamedTuple):
@@ -53,9 +53,7 @@ def _flat(lark: Lark) -> Tables:
     step = np.zeros((len(states), len(symbols) + 1), np.int16)
     for state, actions in states.items():
         for name, (action, to) in actions.items():
-            step[place_of[state], symbols[str(name)]] = (
-                place_of[to] + 1 if action is Shift else -1 - number_of[to]
-            )
+            step[place_of[state], symbols[str(name)]] = place_of[to] + 1 if action is Shift else -1 - number_of[to]
     return Tables(
         step,
         np.array([len(rule.expansion) for rule in rules], np.int64),

@@ -67,14 +67,20 @@ def _declared(data: Bytes, schema: Schema) -> tuple[Bytes, Names]:
 
 @tight
 def _compile(
-    grammars: Sequence[Grammar], names: Names, works: Sequence[Work], out: Output, data: Bytes, offsets: Integers, text: int
+    grammars: Sequence[Grammar],
+    names: Names,
+    works: Sequence[Work],
+    out: Output,
+    data: Bytes,
+    offsets: Integers,
+    text: int,
 ) -> tuple[int, int]:
     """Compile texts from this one on; where it stopped, and what it was short of there."""
     grammar, work = grammars[0], works[0]
     while text < len(offsets) - 1:
         at, past = offsets[text], offsets[text + 1]
         most_names = min((past - at) // 2, _MOST_NAMES) + 1
-        if not names.closed and names.count[0] + most_names > len(names.begin):
+        if not names.closed and names.used[0] + most_names > len(names.begin):
             return text, _MORE_NAMES
         if parsed(grammar, names, work, data, at, past):
             first, count = rewritten(work, data)
@@ -109,8 +115,8 @@ def _in_use(
     data: Bytes, names: Names, attribute: npt.NDArray[np.int32]
 ) -> tuple[list[str], npt.NDArray[np.int32]]:
     """The names that predicates have, and these with them: texts that were declined have others besides."""
-    used = np.flatnonzero(np.bincount(attribute, minlength=int(names.count[0])))
-    places = np.zeros(int(names.count[0]), np.int32)
+    used = np.flatnonzero(np.bincount(attribute, minlength=int(names.used[0])))
+    places = np.zeros(int(names.used[0]), np.int32)
     places[used] = np.arange(len(used))
     raw = data.tobytes()
     bounds = zip(names.begin[used].tolist(), names.past[used].tolist(), strict=True)

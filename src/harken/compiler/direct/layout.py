@@ -37,8 +37,8 @@ SAYS_FALSE, SAYS_TRUE = numbers(2)
 # Rows of `node`, in postfix order: what it is, the attribute of a leaf, and more that depends on what it is.
 SORT, ATTRIBUTE, FIRST, SECOND, FLAGS, NEGATED, ABOVE = numbers(7)
 # Sorts: COMPARED (comparator, literal), RANGED (low, high, which are closed), LISTED (first literal, how many),
-# PRESENCE (whether it has to be there); inner nodes have in ATTRIBUTE how many terms they have. Whether NOTs negate
-# it, and the connective that it stands under when those are gone, is filled in later.
+# PRESENCE (whether it has to be there); inner nodes have in ATTRIBUTE how many terms they have. Whether NOTs
+# negate it, and the connective that it stands under when those are gone, is filled in later.
 COMPARED, RANGED, LISTED, PRESENCE, AND, OR, NOT = numbers(7)
 ROOT = -1 + NOTHING
 """Instead of a connective above."""
@@ -47,7 +47,7 @@ LOW_CLOSED, HIGH_CLOSED = 2, 1
 EQ, NE, LT, LE, GT, GE = numbers(6)
 """Comparators, in the order in which the model has them."""
 
-# Rows of `constraint`: its form, kind, bounds (literals, or -1) and a run of `value` (of a span: those it excludes).
+# Rows of `constraint`: its form, kind, bounds (literals, or -1) and a run of `value`: those a span excludes.
 FORM, KIND, LOW, LOW_IN, HIGH, HIGH_IN, VALUES, COUNT = numbers(8)
 ABSENT, PRESENT, ONE_OF, SPAN = numbers(4)
 NUMBERS, STRINGS, BOOLS, DATES = numbers(4)
@@ -122,7 +122,7 @@ def workspace(limits: Limits) -> Sequence[Work]:
     work[0].limits[:], work[0].most[:] = bounds, MOST
     work[0].literal[:2, TYPE] = BOOL
     work[0].literal[SAYS_TRUE, INTEGER] = 1
-    return work  # type: ignore[return-value]  # by what its fields are called
+    return work
 
 
 @called
@@ -169,7 +169,8 @@ def compared(work: Work, data: Bytes, one: int, other: int) -> int:
     """-1, 0 or 1 as a literal is less than, equal to or greater than another of its kind."""
     literal = work.literal
     if literal[one, TYPE] == STRING:
-        return _compared_texts(data, literal[one, BEGIN], literal[one, PAST], literal[other, BEGIN], literal[other, PAST])
+        begin, past = literal[other, BEGIN], literal[other, PAST]
+        return _compared_texts(data, literal[one, BEGIN], literal[one, PAST], begin, past)
     if literal[one, TYPE] == FLOAT or literal[other, TYPE] == FLOAT:
         low, high = work.as_float[one], work.as_float[other]
         return int(low > high) - int(low < high)

@@ -58,13 +58,13 @@ def next_token(data: Bytes, at: int, past: int) -> tuple[int, int]:
     byte = data[at]
     if byte < 128 and is_word(byte) and not _ZERO <= byte <= _NINE:
         return _word(data, at, past)
-    if _ZERO <= byte <= _NINE or byte == _PLUS or byte == _DASH or byte == _DOT:
+    if _ZERO <= byte <= _NINE or byte in (_PLUS, _DASH, _DOT):
         return _number(data, at, past)
     if byte == _QUOTE:
         return _text(data, at, past)
-    if byte == _OPEN or byte == _CLOSE or byte == _COMMA or byte == _OPEN_SQUARE or byte == _CLOSE_SQUARE:
+    if byte in (_OPEN, _CLOSE, _COMMA, _OPEN_SQUARE, _CLOSE_SQUARE):
         return MARK, at + 1
-    if byte == _LESS or byte == _EQUAL or byte == _GREATER or byte == _EXCLAMATION:
+    if byte in (_LESS, _EQUAL, _GREATER, _EXCLAMATION):
         return _comparator(data, at, past)
     return UNSURE, at
 

@@ -24,7 +24,7 @@ class Names(NamedTuple):
     past: Integers
     declared: Integers
     """The type that a schema declares."""
-    count: Integers
+    used: Integers
     """One number: how many there are."""
     closed: bool
     """Whether there are no others than those known."""
@@ -33,15 +33,14 @@ class Names(NamedTuple):
 def room_for(size: int, closed: bool = False) -> Names:
     """No names, and room for so many at least."""
     half = 1 << max(size - 1, 1).bit_length()
-    places = (np.zeros(half, np.int64) for _ in range(2))
-    declared = np.full(half, ANY_TYPE, np.int64)
-    return Names(np.full(2 * half, -1, np.int32), *places, declared, np.zeros(1, np.int64), closed)
+    begin, past, declared = np.zeros(half, np.int64), np.zeros(half, np.int64), np.full(half, ANY_TYPE, np.int64)
+    return Names(np.full(2 * half, -1, np.int32), begin, past, declared, np.zeros(1, np.int64), closed)
 
 
 def enlarged(names: Names, data: Bytes) -> Names:
     """The same names under the same numbers, with room for twice as many."""
     larger = room_for(2 * len(names.begin), names.closed)
-    enter_all(larger, data, names.begin[: names.count[0]], names.past[: names.count[0]])
+    enter_all(larger, data, names.begin[: names.used[0]], names.past[: names.used[0]])
     return larger
 
 
@@ -55,7 +54,7 @@ def enter_all(names: Names, data: Bytes, begin: Integers, past: Integers) -> Non
 @called
 def is_full(names: Names) -> bool:
     """Whether there is no room for one more."""
-    return bool(names.count[0] >= len(names.begin))
+    return bool(names.used[0] >= len(names.begin))
 
 
 @called
@@ -77,10 +76,10 @@ def _enter(names: Names, data: Bytes, at: int, past: int, may_add: bool) -> int:
         where = (where + 1) & mask
     if not may_add:
         return UNKNOWN
-    number = int(names.count[0])
+    number = int(names.used[0])
     names.slot[where] = number
     names.begin[number], names.past[number] = at, past
-    names.count[0] = number + 1
+    names.used[0] = number + 1
     return number
 
 
@@ -88,7 +87,7 @@ def _enter(names: Names, data: Bytes, at: int, past: int, may_add: bool) -> int:
 def _same(data: Bytes, one: int, one_past: int, other: int, other_past: int) -> bool:
     if one_past - one != other_past - other:
         return False
-    for step in range(one_past - one):
-        if data[one + step] != data[other + step]:
-            return False
-    return True
+    while one < one_past and data[one] == data[other]:
+        one += 1
+        other += 1
+    return one == one_past

@@ -110,7 +110,7 @@ class Grammar(Protocol):
 def grammar_of(tables: Tables) -> Sequence[Grammar]:
     """The tables as the kernel needs them: an array of one record."""
     known = {name: at for at, name in enumerate(_RULES)}
-    arrays = {
+    arrays: dict[str, npt.NDArray[np.int16] | Integers] = {
         "step": tables.step,
         "count": tables.size,
         "made": tables.made,
@@ -124,7 +124,7 @@ def grammar_of(tables: Tables) -> Sequence[Grammar]:
     grammar = np.zeros(1, np.dtype(fields, align=True)).view(np.recarray)
     for name, array in arrays.items():
         grammar[name][0] = array
-    return grammar  # type: ignore[return-value]  # by what its fields are called
+    return grammar
 
 
 def _by_look(symbols: dict[str, int]) -> Integers:
@@ -253,9 +253,8 @@ def _literal(work: Work, data: Bytes, at: int, after: int, look: int) -> int:
 @called
 def _made(rule: int, size: int, work: Work, base: int) -> int:
     """What a rule makes of the values from `base` on: nodes, and a value of its own."""
-    symbol = work.symbol
-    first, last = symbol[base, 1], symbol[base + size - 1, 1]
-    if rule == _PASSED_ON or rule == _NUMBER or rule == _STRING:
+    first, last = work.symbol[base, 1], work.symbol[base + size - 1, 1]
+    if rule in (_PASSED_ON, _NUMBER, _STRING):
         return int(first)
     if rule == _LIST_BEGINS:
         return 1
@@ -263,40 +262,45 @@ def _made(rule: int, size: int, work: Work, base: int) -> int:
         return int(first + 1)
     if rule == _LITERALS:
         return int(1 if size == 1 else 1 + last)
-    if rule == _DISJUNCTION or rule == _CONJUNCTION:
-        add_node(work, OR if rule == _DISJUNCTION else AND, 1 + last, NOTHING, NOTHING, NOTHING)
-    elif rule == _NEGATION:
-        add_node(work, NOT, 1 + NOTHING, NOTHING, NOTHING, NOTHING)
-    elif rule == _BARE:
-        add_node(work, COMPARED, first, EQ, SAYS_TRUE, NOTHING)
-    elif rule == _COMPARISON:
-        add_node(work, COMPARED, first, symbol[base + 1, 1], last, NOTHING)
-    elif rule == _REVERSED:
-        add_node(work, COMPARED, last, _flipped(symbol[base + 1, 1]), first, NOTHING)
-    elif rule == _MEMBERSHIP or rule == _NOT_MEMBERSHIP:
-        count = symbol[base + size - 2, 1]
-        add_node(work, LISTED, first, work.tops[LITERALS] - count, count, NOTHING)
-    elif rule == _BETWEEN or rule == _NOT_BETWEEN:
-        add_node(work, RANGED, first, symbol[base + size - 3, 1], last, NOTHING + LOW_CLOSED + HIGH_CLOSED)
-    elif rule == _RANGE:
+    if rule == _RANGE:
         return int(first * LOW_CLOSED + last * HIGH_CLOSED)
-    elif rule == _IN_RANGE or rule == _NOT_IN_RANGE:
-        high = work.tops[LITERALS] - 1
-        add_node(work, RANGED, first, high - 1, high, last)
-    elif rule == _IS_NULL or rule == _IS_NOT_NULL:
-        attribute = np.int64(-1)
-        for place in range(base, base + size):  # what is not the name is -1, or a bracket, which is 0
-            attribute = max(attribute, symbol[place, 1])
-        add_node(work, PRESENCE, attribute, int(rule == _IS_NOT_NULL), NOTHING, NOTHING)
-    elif rule == _TRUE or rule == _FALSE:
+    if rule in (_TRUE, _FALSE):
         number = taken(work, LITERALS)
         work.literal[number, TYPE], work.literal[number, INTEGER] = BOOL, int(rule == _TRUE)
         return number
-    else:
-        work.tops[DECLINED] = 1
-    if rule == _NOT_MEMBERSHIP or rule == _NOT_BETWEEN or rule == _NOT_IN_RANGE:
+    if rule in (_DISJUNCTION, _CONJUNCTION):
+        add_node(work, OR if rule == _DISJUNCTION else AND, 1 + last, NOTHING, NOTHING, NOTHING)
+    elif rule != _NEGATION:
+        _add_leaf(rule, size, work, base)
+    if rule in (_NEGATION, _NOT_MEMBERSHIP, _NOT_BETWEEN, _NOT_IN_RANGE):
         add_node(work, NOT, 1 + NOTHING, NOTHING, NOTHING, NOTHING)
     return 0
+
+
+@called
+def _add_leaf(rule: int, size: int, work: Work, base: int) -> None:
+    """Make a predicate of the values from `base` on. Literals are numbered as they come."""
+    symbol, literals = work.symbol, work.tops[LITERALS]
+    first, second, last = symbol[base, 1], symbol[base + 1, 1], symbol[base + size - 1, 1]
+    if rule == _BARE:
+        add_node(work, COMPARED, first, EQ, SAYS_TRUE, NOTHING)
+    elif rule == _COMPARISON:
+        add_node(work, COMPARED, first, second, last, NOTHING)
+    elif rule == _REVERSED:
+        add_node(work, COMPARED, last, _flipped(second), first, NOTHING)
+    elif rule in (_MEMBERSHIP, _NOT_MEMBERSHIP):
+        count = symbol[base + size - 2, 1]
+        add_node(work, LISTED, first, literals - count, count, NOTHING)
+    elif rule in (_BETWEEN, _NOT_BETWEEN):
+        add_node(work, RANGED, first, symbol[base + size - 3, 1], last, NOTHING + LOW_CLOSED + HIGH_CLOSED)
+    elif rule in (_IN_RANGE, _NOT_IN_RANGE):
+        add_node(work, RANGED, first, literals - 2, literals - 1, last)
+    elif rule in (_IS_NULL, _IS_NOT_NULL):
+        # What is not the name is -1, or a bracket, which is 0.
+        attribute = max(first, second, last, symbol[base + size - 2, 1])
+        add_node(work, PRESENCE, attribute, int(rule == _IS_NOT_NULL), NOTHING, NOTHING)
+    else:
+        work.tops[DECLINED] = 1
 
 
 @called
@@ -325,7 +329,7 @@ def _fits(names: Names, work: Work) -> bool:
         declared = names.declared[work.node[at, ATTRIBUTE]]
         for literal in range(first, second + 1):
             its_type = work.literal[literal, TYPE]
-            is_declared = declared == ANY_TYPE or declared == its_type or (declared == FLOAT and its_type == INT)
+            is_declared = declared in (ANY_TYPE, its_type) or (declared == FLOAT and its_type == INT)
             if not is_declared or kind_of(work, literal) != kind_of(work, first):
                 return False
     return True

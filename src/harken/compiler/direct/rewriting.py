@@ -67,7 +67,7 @@ def rewritten(work: Work, data: Bytes) -> tuple[int, int]:
         sort, above = work.node[at, SORT], work.node[at, ABOVE]
         if sort == NOT:
             continue
-        if sort == AND or sort == OR:
+        if sort in (AND, OR):
             added = 0
             for _ in range(work.node[at, ATTRIBUTE]):
                 runs -= 1
@@ -282,14 +282,14 @@ def _constraint(work: Work, data: Bytes, leaf: int) -> int:
     comparator = first if sort == COMPARED else EQ
     if node[leaf, NEGATED]:
         comparator = _opposite(comparator)
-    if sort != RANGED and (comparator == EQ or comparator == NE):
+    if sort != RANGED and (comparator in (EQ, NE)):
         _add_values(work, leaf)
         return one_of(work, data, kind, values) if comparator == EQ else none_of(work, data, kind, values)
     number = constraint(work, kind, values)
     if sort == RANGED:
         row[number, LOW], row[number, LOW_IN] = first, int(node[leaf, FLAGS] & LOW_CLOSED != 0)
         row[number, HIGH], row[number, HIGH_IN] = second, int(node[leaf, FLAGS] & HIGH_CLOSED != 0)
-    elif comparator == LT or comparator == LE:
+    elif comparator in (LT, LE):
         row[number, HIGH], row[number, HIGH_IN] = second, int(comparator == LE)
     else:
         row[number, LOW], row[number, LOW_IN] = second, int(comparator == GE)

@@ -114,7 +114,7 @@ def _write(work: Work, out: Output, attribute: int, number: int) -> None:
     """The predicates that say a constraint."""
     row = work.constraint
     form, count = row[number, FORM], row[number, COUNT]
-    if form == ABSENT or form == PRESENT:
+    if form in (ABSENT, PRESENT):
         _predicate(work, out, attribute, _IS_NULL if form == ABSENT else _IS_NOT_NULL, EMPTY)
         return
     if row[number, LOW] >= 0:
@@ -148,7 +148,9 @@ def _predicate(work: Work, out: Output, attribute: int, operator: int, literal: 
 
 
 @tight
-def copy_strings(data: Bytes, begin: Integers, past: Integers, text: Bytes, offsets: npt.NDArray[np.int32]) -> None:
+def copy_strings(
+    data: Bytes, begin: Integers, past: Integers, text: Bytes, offsets: npt.NDArray[np.int32]
+) -> None:
     """Put strings side by side; those that are none take no room."""
     into = 0
     for at in range(len(begin)):

@@ -212,7 +212,7 @@ class PredicateTable:
             operators[number], dimensions[number] = operator, dimension.number
             initial[number] = FALSE if operator in _LED_TO else UNKNOWN
             self._listed += operator in _LISTED
-            self._link(number, operator, dimension, code)
+            self._link(number, rows, operator, dimension, code)
 
     def _numbers_for(self, count: int) -> list[int]:
         """Numbers for so many new predicates: those that are free, the last first, and then new ones."""
@@ -224,9 +224,9 @@ class PredicateTable:
         self._columns.grow_to(size)
         return free + fresh
 
-    def _link(self, number: int, operator: int, dimension: Dimension, code: int) -> None:
+    def _link(self, number: int, rows: tuple[Row, ...], operator: int, dimension: Dimension, code: int) -> None:
         """Put a new predicate where phase one, or who gives it bounds, finds it."""
-        constants, rows = self._constants, self.rows(number)
+        constants = self._constants
         if operator in (EQUAL, DIFFERENT):
             place = constants.place(dimension.number, code)
             if operator == EQUAL:

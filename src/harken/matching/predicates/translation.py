@@ -147,10 +147,10 @@ class _Columns:
 
     def rows(self, places: npt.NDArray[np.int64]) -> list[Row]:
         """Predicates as the table of predicates knows them."""
-        operators = self.operator[places].tolist()
+        codes = self.operator[places].tolist()
         names = [self.names[at] for at in self.attribute[places].tolist()]
-        operands = self._operands_at(places, operators)
-        return [(name, OPERATORS[at], operand) for name, at, operand in zip(names, operators, operands, strict=True)]
+        operators = [OPERATORS[at] for at in codes]
+        return list(zip(names, operators, self._operands_at(places, codes), strict=True))
 
     def _operands_at(self, places: npt.NDArray[np.int64], operators: list[int]) -> list[Operand]:
         types, integers = self.type[places], self.operand[places].tolist()
@@ -201,35 +201,25 @@ def _interned(
     """The numbers of predicates, one for each run of rows; of equal runs only the first is looked up."""
     lengths = np.diff(np.append(run_first, len(columns.attribute)))
     words = np.zeros(len(run_first), np.int64)
-    single = np.flatnonzero(lengths == 1)
-    several = np.flatnonzero(lengths > 1)
-    if not len(words):
-        return words
     same_row = _same_rows(columns)
-    for runs, group in ((single, _numbered(same_row[run_first[single]])), (several, _same_runs(same_row, run_first, lengths))):
+    for these in (lengths == 1, lengths > 1):
+        first, length = run_first[these], lengths[these]
+        group = _same_runs(same_row, first, length)
         leaders = _first_of_each(group)
-        words[runs] = np.array(_looked_up(columns, run_first, lengths, runs[leaders], predicates), np.int64)[group]
+        found = _looked_up(columns, first[leaders], length[leaders], predicates)
+        words[these] = np.array(found, np.int64)[group]
     return words
 
 
 def _looked_up(
-    columns: _Columns,
-    run_first: npt.NDArray[np.int64],
-    lengths: npt.NDArray[np.int64],
-    runs: npt.NDArray[np.int64],
-    predicates: PredicateTable,
+    columns: _Columns, first: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], predicates: PredicateTable
 ) -> list[int]:
-    """The numbers of the predicates that these runs are."""
-    ends = np.cumsum(lengths[runs])
-    places = np.repeat(run_first[runs] - (ends - lengths[runs]), lengths[runs]) + np.arange(ends[-1] if len(ends) else 0)
-    rows = columns.rows(places)
-    begins = (ends - lengths[runs]).tolist()
-    return predicates.intern_many(
-        [
-            (rows[begin],) if end - begin == 1 else tuple(sorted(set(rows[begin:end])))
-            for begin, end in zip(begins, ends.tolist(), strict=True)
-        ]
-    )
+    """The numbers of the predicates that runs of rows are."""
+    ends = np.cumsum(lengths)
+    begins = ends - lengths
+    rows = columns.rows(np.repeat(first - begins, lengths) + np.arange(lengths.sum()))
+    runs = (rows[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True))
+    return predicates.intern_many([tuple(run) if len(run) == 1 else tuple(sorted(set(run))) for run in runs])
 
 
 def _same_rows(columns: _Columns) -> npt.NDArray[np.int64]:
@@ -241,23 +231,20 @@ def _same_rows(columns: _Columns) -> npt.NDArray[np.int64]:
 
 
 def _same_runs(
-    same_row: npt.NDArray[np.int64], run_first: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
+    same_row: npt.NDArray[np.int64], first: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """A number for each run of several rows, from 0 in the order in which they come; the same for the same rows."""
-    several = np.flatnonzero(lengths > 1)
-    first, lengths = run_first[several], lengths[several]
-    group = np.zeros(len(several), np.int64)
-    used = 0
+    """A number for each run of rows, from 0 in the order in which they come; the same for the same rows."""
+    group, used = np.zeros(len(first), np.int64), 0
     for length in np.unique(lengths).tolist():
         those = np.flatnonzero(lengths == length)
-        if length > _LONG:  # lists of values, no two of which may be the same
-            group[those] = used + np.arange(len(those))
+        if length > _LONG:
+            same = np.arange(len(those))
         else:
             same = same_row[first[those]]
             for step in range(1, length):
                 same = _groups(same, same_row[first[those] + step])
-            group[those] = used + same
-        used = int(group[those].max()) + 1
+        group[those] = used + same
+        used += int(same.max()) + 1
     return _numbered(group)
 
 
