@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 from harken.compiler.direct.constraints import cost, implies, meet
 from harken.compiler.direct.layout import (
     CLAUSES,
@@ -11,7 +14,6 @@ from harken.compiler.direct.layout import (
     LISTS,
     MOST_MET,
     NOTHING,
-    Bytes,
     Work,
     spend,
     taken,
@@ -50,7 +52,7 @@ def add_to_list(work: Work, first: int, clause: int) -> None:
 
 
 @called
-def met(work: Work, data: Bytes, one: int, other: int) -> int:
+def met(work: Work, data: npt.NDArray[np.uint8], one: int, other: int) -> int:
     """The clause that asks for what two ask for; EMPTY if nothing satisfies both."""
     clause, entry = work.clause, work.entry
     first, count = clause[one, 0], clause[one, 1]
@@ -84,7 +86,7 @@ def _place(work: Work, first: int, past: int, attribute: int) -> int:
 
 
 @called
-def without_redundant(work: Work, data: Bytes, first: int, count: int) -> tuple[int, int]:
+def without_redundant(work: Work, data: npt.NDArray[np.uint8], first: int, count: int) -> tuple[int, int]:
     """The clauses of a list that no other makes superfluous, those that ask less first: where, and how many."""
     if count < 2:
         return first, count
@@ -127,7 +129,7 @@ def _by_size(work: Work, first: int, count: int) -> None:
 
 
 @called
-def _inside(work: Work, data: Bytes, inner: int, outer: int) -> bool:
+def _inside(work: Work, data: npt.NDArray[np.uint8], inner: int, outer: int) -> bool:
     """Whether what satisfies one clause satisfies another."""
     spend(work, _STEP)
     clause, entry = work.clause, work.entry

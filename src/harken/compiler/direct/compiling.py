@@ -1,4 +1,4 @@
-"""Many texts to columns: the kernel that takes them one after the other, and gives way where room is short."""
+"""Many texts to columns: the kernels are given room, and more where it is short, and what they wrote is taken."""
 
 from __future__ import annotations
 
@@ -10,26 +10,22 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from harken.compiler.columns import ClauseColumns
-from harken.compiler.direct.clauses import without_redundant
-from harken.compiler.direct.layout import DECLINED, MOST, NODES, Bytes, Integers, Work, workspace
+from harken.compiler.direct.layout import workspace
 from harken.compiler.direct.names import Names, enlarged, enter_all, room_for
-from harken.compiler.direct.parsing import Grammar, grammar_of, parsed
-from harken.compiler.direct.rewriting import rewritten
-from harken.compiler.direct.writing import Output, copy_strings, enlarged_output, output, written
-from harken.jit import tight
+from harken.compiler.direct.parsing import Grammar, grammar_of
+from harken.compiler.direct.running import DONE, MORE_NAMES, MORE_OUTPUT, compile_from
+from harken.compiler.direct.writing import Output, copy_strings, enlarged_output, output
 from harken.language.tables import tables
 from harken.model import capacity
 from harken.model.limits import Limits
 from harken.model.schema import Schema
 from harken.normal.compiled import IN_PARTS, PREDICATE, TYPE_CODE, PredicateColumns
 
-_MOST_NAMES = MOST[NODES]
 _FIRST_NAMES, _PREDICATES_OF_A_TEXT = 1_024, 4
-_DONE, _MORE_NAMES, _MORE_OUTPUT = range(3)
 
 
 def compile_directly(
-    data: Bytes, offsets: Integers, schema: Schema | None, limits: Limits
+    data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], schema: Schema | None, limits: Limits
 ) -> tuple[npt.NDArray[np.bool_], ClauseColumns]:
     """Which texts could be compiled so, and their clauses; text i is data[offsets[i] : offsets[i + 1]]."""
     texts = len(offsets) - 1
@@ -38,12 +34,12 @@ def compile_directly(
         data, names = _declared(data, schema)
     work = workspace(limits)
     out = output(_PREDICATES_OF_A_TEXT * texts, texts, texts)
-    at, short_of = 0, _MORE_OUTPUT
-    while short_of != _DONE:
-        at, short_of = _compile(_grammar(), names, work, out, data, offsets, at)
-        if short_of == _MORE_NAMES:
+    at, short_of = 0, MORE_OUTPUT
+    while short_of != DONE:
+        at, short_of = compile_from(_grammar(), names, work, out, data, offsets, at)
+        if short_of == MORE_NAMES:
             names = enlarged(names, data)
-        elif short_of == _MORE_OUTPUT:
+        elif short_of == MORE_OUTPUT:
             out = enlarged_output(out)
     return out.clause_count >= 0, _columns(data, names, out)
 
@@ -53,7 +49,7 @@ def _grammar() -> Sequence[Grammar]:
     return grammar_of(tables())
 
 
-def _declared(data: Bytes, schema: Schema) -> tuple[Bytes, Names]:
+def _declared(data: npt.NDArray[np.uint8], schema: Schema) -> tuple[npt.NDArray[np.uint8], Names]:
     """The names of a schema and no others; they stand behind the texts."""
     encoded = [name.encode("utf-8", "surrogatepass") for name in schema]
     sizes = np.array([len(each) for each in encoded], np.int64)
@@ -65,34 +61,7 @@ def _declared(data: Bytes, schema: Schema) -> tuple[Bytes, Names]:
     return data, names
 
 
-@tight
-def _compile(
-    grammars: Sequence[Grammar],
-    names: Names,
-    works: Sequence[Work],
-    out: Output,
-    data: Bytes,
-    offsets: Integers,
-    text: int,
-) -> tuple[int, int]:
-    """Compile texts from this one on; where it stopped, and what it was short of there."""
-    grammar, work = grammars[0], works[0]
-    while text < len(offsets) - 1:
-        at, past = offsets[text], offsets[text + 1]
-        most_names = min((past - at) // 2, _MOST_NAMES) + 1
-        if not names.closed and names.used[0] + most_names > len(names.begin):
-            return text, _MORE_NAMES
-        if parsed(grammar, names, work, data, at, past):
-            first, count = rewritten(work, data)
-            if not work.tops[DECLINED]:
-                first, count = without_redundant(work, data, first, count)
-            if not work.tops[DECLINED] and not written(work, out, text, first, count):
-                return text, _MORE_OUTPUT
-        text += 1
-    return text, _DONE
-
-
-def _columns(data: Bytes, names: Names, out: Output) -> ClauseColumns:
+def _columns(data: npt.NDArray[np.uint8], names: Names, out: Output) -> ClauseColumns:
     predicates, clauses = int(out.used[0]), int(out.used[1])
     known, attribute = _in_use(data, names, out.attribute[:predicates])
     return ClauseColumns(
@@ -112,7 +81,7 @@ def _columns(data: Bytes, names: Names, out: Output) -> ClauseColumns:
 
 
 def _in_use(
-    data: Bytes, names: Names, attribute: npt.NDArray[np.int32]
+    data: npt.NDArray[np.uint8], names: Names, attribute: npt.NDArray[np.int32]
 ) -> tuple[list[str], npt.NDArray[np.int32]]:
     """The names that predicates have, and these with them: texts that were declined have others besides."""
     used = np.flatnonzero(np.bincount(attribute, minlength=int(names.used[0])))
@@ -123,7 +92,7 @@ def _in_use(
     return [raw[begin:past].decode() for begin, past in bounds], places[attribute]
 
 
-def _strings(data: Bytes, begin: Integers, past: Integers) -> pa.Array:
+def _strings(data: npt.NDArray[np.uint8], begin: npt.NDArray[np.int64], past: npt.NDArray[np.int64]) -> pa.Array:
     """The operands that are strings, null where there is none."""
     is_string = past >= 0
     size = int((past - begin)[is_string].sum())

@@ -6,6 +6,9 @@ matters, as 1 and 1.0 are equal: everything is done in the order in which it is 
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 from harken.compiler.direct.layout import (
     ABSENT,
     BOOLS,
@@ -25,7 +28,6 @@ from harken.compiler.direct.layout import (
     SPAN,
     VALUES,
     VALUES_TAKEN,
-    Bytes,
     Work,
     compared,
     taken,
@@ -52,14 +54,14 @@ def add_value(work: Work, literal: int) -> None:
 
 
 @called
-def one_of(work: Work, data: Bytes, kind: int, values: int) -> int:
+def one_of(work: Work, data: npt.NDArray[np.uint8], kind: int, values: int) -> int:
     """The constraint to equal one of the values from `values` to the last; they are put in order."""
     _put_in_order(work, data, values)
     return _points(work, kind, values)
 
 
 @called
-def none_of(work: Work, data: Bytes, kind: int, values: int) -> int:
+def none_of(work: Work, data: npt.NDArray[np.uint8], kind: int, values: int) -> int:
     """The constraint to be of this kind and to equal none of these."""
     _put_in_order(work, data, values)
     return tidy(work, data, constraint(work, kind, values))
@@ -76,7 +78,7 @@ def _points(work: Work, kind: int, values: int) -> int:
 
 
 @called
-def _put_in_order(work: Work, data: Bytes, values: int) -> None:
+def _put_in_order(work: Work, data: npt.NDArray[np.uint8], values: int) -> None:
     """Put the last values in order; of equal ones the first stays."""
     value, past, count = work.value, work.tops[VALUES_TAKEN], 0
     for at in range(values, past):
@@ -97,7 +99,7 @@ def _put_in_order(work: Work, data: Bytes, values: int) -> None:
 
 
 @called
-def tidy(work: Work, data: Bytes, number: int) -> int:
+def tidy(work: Work, data: npt.NDArray[np.uint8], number: int) -> int:
     """A span that is nobody else's yet, in the one form that says the same."""
     row = work.constraint
     low, high, kind = row[number, LOW], row[number, HIGH], row[number, KIND]
@@ -118,7 +120,7 @@ def tidy(work: Work, data: Bytes, number: int) -> int:
 
 
 @called
-def _bools(work: Work, data: Bytes, number: int) -> int:
+def _bools(work: Work, data: npt.NDArray[np.uint8], number: int) -> int:
     """Of truth values, those that a span has are listed."""
     values = work.tops[VALUES_TAKEN]
     for literal in (SAYS_FALSE, SAYS_TRUE):
@@ -128,7 +130,7 @@ def _bools(work: Work, data: Bytes, number: int) -> int:
 
 
 @called
-def _open(work: Work, data: Bytes, number: int) -> None:
+def _open(work: Work, data: npt.NDArray[np.uint8], number: int) -> None:
     """An excluded value on a closed bound opens the bound instead."""
     row, left = work.constraint, 0
     low, high, values = row[number, LOW], row[number, HIGH], row[number, VALUES]
@@ -147,7 +149,7 @@ def _open(work: Work, data: Bytes, number: int) -> None:
 
 
 @called
-def _within(work: Work, data: Bytes, number: int, literal: int) -> bool:
+def _within(work: Work, data: npt.NDArray[np.uint8], number: int, literal: int) -> bool:
     """Whether a value is between the bounds of a span."""
     row = work.constraint
     if row[number, LOW] >= 0:
@@ -162,7 +164,7 @@ def _within(work: Work, data: Bytes, number: int, literal: int) -> bool:
 
 
 @called
-def holds(work: Work, data: Bytes, number: int, literal: int) -> bool:
+def holds(work: Work, data: npt.NDArray[np.uint8], number: int, literal: int) -> bool:
     """Whether a value equals one of those of a constraint."""
     values = work.constraint[number, VALUES]
     for at in range(values, values + work.constraint[number, COUNT]):
@@ -172,7 +174,7 @@ def holds(work: Work, data: Bytes, number: int, literal: int) -> bool:
 
 
 @called
-def _admits(work: Work, data: Bytes, number: int, literal: int) -> bool:
+def _admits(work: Work, data: npt.NDArray[np.uint8], number: int, literal: int) -> bool:
     """Whether a value of its kind satisfies a constraint."""
     if work.constraint[number, FORM] == ONE_OF:
         return holds(work, data, number, literal)
@@ -180,7 +182,7 @@ def _admits(work: Work, data: Bytes, number: int, literal: int) -> bool:
 
 
 @called
-def meet(work: Work, data: Bytes, one: int, other: int) -> int:
+def meet(work: Work, data: npt.NDArray[np.uint8], one: int, other: int) -> int:
     """The constraint that asks for both."""
     row = work.constraint
     one_form, other_form = row[one, FORM], row[other, FORM]
@@ -200,7 +202,7 @@ def meet(work: Work, data: Bytes, one: int, other: int) -> int:
 
 
 @called
-def _filtered(work: Work, data: Bytes, points: int, other: int) -> int:
+def _filtered(work: Work, data: npt.NDArray[np.uint8], points: int, other: int) -> int:
     row, values = work.constraint, work.tops[VALUES_TAKEN]
     for at in range(row[points, VALUES], row[points, VALUES] + row[points, COUNT]):
         if _admits(work, data, other, work.value[at]):
@@ -209,7 +211,7 @@ def _filtered(work: Work, data: Bytes, points: int, other: int) -> int:
 
 
 @called
-def _met_spans(work: Work, data: Bytes, one: int, other: int) -> int:
+def _met_spans(work: Work, data: npt.NDArray[np.uint8], one: int, other: int) -> int:
     row, values = work.constraint, work.tops[VALUES_TAKEN]
     number = constraint(work, row[one, KIND], values)
     row[number, LOW], row[number, LOW_IN] = _tighter(work, data, one, other, LOW)
@@ -224,7 +226,7 @@ def _met_spans(work: Work, data: Bytes, one: int, other: int) -> int:
 
 
 @called
-def _tighter(work: Work, data: Bytes, one: int, other: int, bound: int) -> tuple[int, int]:
+def _tighter(work: Work, data: npt.NDArray[np.uint8], one: int, other: int, bound: int) -> tuple[int, int]:
     """The tighter of two lower or upper bounds, and whether it is closed."""
     row, is_in = work.constraint, bound + LOW_IN - LOW
     a, b = row[one, bound], row[other, bound]
@@ -239,7 +241,7 @@ def _tighter(work: Work, data: Bytes, one: int, other: int, bound: int) -> tuple
 
 
 @called
-def implies(work: Work, data: Bytes, one: int, other: int) -> bool:
+def implies(work: Work, data: npt.NDArray[np.uint8], one: int, other: int) -> bool:
     """Whether everything that satisfies `one` satisfies `other`; may say no when in doubt. Leaves no trace."""
     row = work.constraint
     if _same(work, data, one, other):
@@ -256,7 +258,7 @@ def implies(work: Work, data: Bytes, one: int, other: int) -> bool:
 
 
 @called
-def _same(work: Work, data: Bytes, one: int, other: int) -> bool:
+def _same(work: Work, data: npt.NDArray[np.uint8], one: int, other: int) -> bool:
     """Whether two constraints are equal, value by value."""
     row = work.constraint
     for field in (FORM, KIND, LOW_IN, HIGH_IN, COUNT):

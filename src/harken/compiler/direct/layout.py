@@ -18,9 +18,6 @@ from harken.normal.compiled import TYPE_CODE
 
 INT, FLOAT, STRING, BOOL, DATE = (TYPE_CODE[name] for name in ("int", "float", "string", "bool", "date"))
 
-Integers = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
-
 
 def numbers(count: int) -> list[int]:
     """Numbers from 0, as numpy has them: a function is compiled anew for each plain one that it is called with."""
@@ -65,28 +62,28 @@ MOST = (512, 512, 4_096, 8_192, 16_384, 4_096, 8_192)
 class Work(Protocol):
     """Room for one text: one record of arrays, as handing on many arrays would take longer than the work does."""
 
-    symbol: Integers
+    symbol: npt.NDArray[np.int64]
     """The parser's stack: rows of state and value."""
-    literal: Integers
+    literal: npt.NDArray[np.int64]
     as_float: npt.NDArray[np.float64]
     """Literals that are numbers, as floats; exact, or the text is declined."""
-    node: Integers
-    term: Integers
+    node: npt.NDArray[np.int64]
+    term: npt.NDArray[np.int64]
     """A stack of terms: rows of node (or -1), and of first and count in `listed`."""
-    run: Integers
+    run: npt.NDArray[np.int64]
     """A stack of parts of the expression: how many terms each has, and more on the way down."""
-    constraint: Integers
-    value: Integers
+    constraint: npt.NDArray[np.int64]
+    value: npt.NDArray[np.int64]
     """Literals, in runs."""
-    entry: Integers
+    entry: npt.NDArray[np.int64]
     """Rows of attribute and constraint, in runs: what clauses ask."""
-    clause: Integers
+    clause: npt.NDArray[np.int64]
     """Rows of first and count in `entry`."""
-    listed: Integers
+    listed: npt.NDArray[np.int64]
     """Clauses, in runs."""
-    tops: Integers
-    most: Integers
-    limits: Integers
+    tops: npt.NDArray[np.int64]
+    most: npt.NDArray[np.int64]
+    limits: npt.NDArray[np.int64]
     """The depth, the clauses and the steps that a text may have."""
 
 
@@ -165,7 +162,7 @@ def kind_of(work: Work, literal: int) -> int:
 
 
 @called
-def compared(work: Work, data: Bytes, one: int, other: int) -> int:
+def compared(work: Work, data: npt.NDArray[np.uint8], one: int, other: int) -> int:
     """-1, 0 or 1 as a literal is less than, equal to or greater than another of its kind."""
     literal = work.literal
     if literal[one, TYPE] == STRING:
@@ -179,7 +176,7 @@ def compared(work: Work, data: Bytes, one: int, other: int) -> int:
 
 
 @called
-def _compared_texts(data: Bytes, a: int, a_past: int, b: int, b_past: int) -> int:
+def _compared_texts(data: npt.NDArray[np.uint8], a: int, a_past: int, b: int, b_past: int) -> int:
     """UTF-8 bytes are in the order of code points."""
     while a < a_past and b < b_past:
         if data[a] != data[b]:

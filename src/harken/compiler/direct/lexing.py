@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
-from harken.compiler.direct.layout import EQ, GE, GT, LE, LT, NE, Bytes
+from harken.compiler.direct.layout import EQ, GE, GT, LE, LT, NE
 from harken.compiler.scanning import is_word, number_end, string_end
 from harken.jit import called
 
@@ -29,7 +30,7 @@ def key_of(word: str) -> int:
 
 
 @called
-def word_key(data: Bytes, at: int, past: int) -> int:
+def word_key(data: npt.NDArray[np.uint8], at: int, past: int) -> int:
     """A word as a number if it may be a keyword, or else 0."""
     if past - at > _LONGEST_KEY:
         return 0
@@ -43,7 +44,7 @@ def word_key(data: Bytes, at: int, past: int) -> int:
 
 
 @called
-def past_space(data: Bytes, at: int, past: int) -> int:
+def past_space(data: npt.NDArray[np.uint8], at: int, past: int) -> int:
     """Past what plain space there is."""
     while at < past and (data[at] == _SPACE or 9 <= data[at] <= 13):
         at += 1
@@ -51,7 +52,7 @@ def past_space(data: Bytes, at: int, past: int) -> int:
 
 
 @called
-def next_token(data: Bytes, at: int, past: int) -> tuple[int, int]:
+def next_token(data: npt.NDArray[np.uint8], at: int, past: int) -> tuple[int, int]:
     """What begins at `at`, which is no space, and where it ends."""
     if at >= past:
         return END, at
@@ -70,7 +71,7 @@ def next_token(data: Bytes, at: int, past: int) -> tuple[int, int]:
 
 
 @called
-def _word(data: Bytes, at: int, past: int) -> tuple[int, int]:
+def _word(data: npt.NDArray[np.uint8], at: int, past: int) -> tuple[int, int]:
     """Words may have dots in them, each before a letter or an underscore."""
     while at < past:
         byte = data[at]
@@ -87,7 +88,7 @@ def _word(data: Bytes, at: int, past: int) -> tuple[int, int]:
 
 
 @called
-def _number(data: Bytes, at: int, past: int) -> tuple[int, int]:
+def _number(data: npt.NDArray[np.uint8], at: int, past: int) -> tuple[int, int]:
     after, is_real = number_end(data, at, past)
     if after == at or (after < past and (is_word(data[after]) or data[after] == _DOT)):
         return UNSURE, at
@@ -95,7 +96,7 @@ def _number(data: Bytes, at: int, past: int) -> tuple[int, int]:
 
 
 @called
-def _text(data: Bytes, at: int, past: int) -> tuple[int, int]:
+def _text(data: npt.NDArray[np.uint8], at: int, past: int) -> tuple[int, int]:
     """A quoted string without quotes in it."""
     after = string_end(data, at, past, _QUOTE)
     for place in range(at + 1, after - 1):
@@ -105,7 +106,7 @@ def _text(data: Bytes, at: int, past: int) -> tuple[int, int]:
 
 
 @called
-def _comparator(data: Bytes, at: int, past: int) -> tuple[int, int]:
+def _comparator(data: npt.NDArray[np.uint8], at: int, past: int) -> tuple[int, int]:
     two = at + 1 < past and (
         (data[at + 1] == _EQUAL and data[at] != _EQUAL) or (data[at] == _LESS and data[at + 1] == _GREATER)
     )
@@ -115,7 +116,7 @@ def _comparator(data: Bytes, at: int, past: int) -> tuple[int, int]:
 
 
 @called
-def comparator_of(data: Bytes, at: int, past: int) -> int:
+def comparator_of(data: npt.NDArray[np.uint8], at: int, past: int) -> int:
     """Which comparator is written there."""
     if past - at == 1:
         if data[at] == _EQUAL:
@@ -127,7 +128,7 @@ def comparator_of(data: Bytes, at: int, past: int) -> int:
 
 
 @called
-def whole_of(data: Bytes, at: int, past: int) -> tuple[int, bool]:
+def whole_of(data: npt.NDArray[np.uint8], at: int, past: int) -> tuple[int, bool]:
     """The int that is written there, and whether it is sure that it fits 64 bits."""
     negative = data[at] == _DASH
     if negative or data[at] == _PLUS:
@@ -143,7 +144,7 @@ def whole_of(data: Bytes, at: int, past: int) -> tuple[int, bool]:
 
 
 @called
-def real_of(data: Bytes, at: int, past: int) -> tuple[float, bool]:
+def real_of(data: npt.NDArray[np.uint8], at: int, past: int) -> tuple[float, bool]:
     """The float that is written there, and whether it is sure.
 
     Fifteen digits are exact in a float, and so are the powers of ten up to 22: one rounding gives the nearest.

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from harken.compiler.direct.layout import Bytes, Integers
 from harken.jit import called, tight
 
 _HASH_START, _HASH_STEP = np.uint64(14695981039346656037), np.uint64(1099511628211)  # FNV-1a
@@ -20,11 +19,11 @@ class Names(NamedTuple):
     """Names by number. Of `slot`, a hash table with -1 where nothing is, no more than half is ever taken."""
 
     slot: npt.NDArray[np.int32]
-    begin: Integers
-    past: Integers
-    declared: Integers
+    begin: npt.NDArray[np.int64]
+    past: npt.NDArray[np.int64]
+    declared: npt.NDArray[np.int64]
     """The type that a schema declares."""
-    used: Integers
+    used: npt.NDArray[np.int64]
     """One number: how many there are."""
     closed: bool
     """Whether there are no others than those known."""
@@ -37,7 +36,7 @@ def room_for(size: int, closed: bool = False) -> Names:
     return Names(np.full(2 * half, -1, np.int32), begin, past, declared, np.zeros(1, np.int64), closed)
 
 
-def enlarged(names: Names, data: Bytes) -> Names:
+def enlarged(names: Names, data: npt.NDArray[np.uint8]) -> Names:
     """The same names under the same numbers, with room for twice as many."""
     larger = room_for(2 * len(names.begin), names.closed)
     enter_all(larger, data, names.begin[: names.used[0]], names.past[: names.used[0]])
@@ -45,7 +44,9 @@ def enlarged(names: Names, data: Bytes) -> Names:
 
 
 @tight
-def enter_all(names: Names, data: Bytes, begin: Integers, past: Integers) -> None:
+def enter_all(
+    names: Names, data: npt.NDArray[np.uint8], begin: npt.NDArray[np.int64], past: npt.NDArray[np.int64]
+) -> None:
     """Number names in this order. There must be room."""
     for at in range(len(begin)):
         _enter(names, data, begin[at], past[at], True)
@@ -58,13 +59,13 @@ def is_full(names: Names) -> bool:
 
 
 @called
-def number_of(names: Names, data: Bytes, at: int, past: int) -> int:
+def number_of(names: Names, data: npt.NDArray[np.uint8], at: int, past: int) -> int:
     """The number of the name that stands there; UNKNOWN if it has none, and there is no other or no room."""
     return _enter(names, data, at, past, not names.closed and not is_full(names))
 
 
 @called
-def _enter(names: Names, data: Bytes, at: int, past: int, may_add: bool) -> int:
+def _enter(names: Names, data: npt.NDArray[np.uint8], at: int, past: int, may_add: bool) -> int:
     hashed = _HASH_START
     for place in range(at, past):
         hashed = (hashed ^ np.uint64(data[place])) * _HASH_STEP
@@ -84,7 +85,7 @@ def _enter(names: Names, data: Bytes, at: int, past: int, may_add: bool) -> int:
 
 
 @called
-def _same(data: Bytes, one: int, one_past: int, other: int, other_past: int) -> bool:
+def _same(data: npt.NDArray[np.uint8], one: int, one_past: int, other: int, other_past: int) -> bool:
     if one_past - one != other_past - other:
         return False
     while one < one_past and data[one] == data[other]:

@@ -41,8 +41,6 @@ from harken.compiler.direct.layout import (
     SORT,
     STRING,
     TYPE,
-    Bytes,
-    Integers,
     Work,
     add_node,
     kind_of,
@@ -91,26 +89,26 @@ class Grammar(Protocol):
     """The tables of the grammar, and what its terminals look like."""
 
     step: npt.NDArray[np.int16]
-    count: Integers
+    count: npt.NDArray[np.int64]
     """By rule, how many values it replaces."""
-    made: Integers
+    made: npt.NDArray[np.int64]
     """By rule, the symbol that it makes."""
-    rule: Integers
+    rule: npt.NDArray[np.int64]
     """By rule, its place in `_RULES`."""
-    ends: Integers
+    ends: npt.NDArray[np.int64]
     """The states at the start and at the end."""
-    terminal: Integers
+    terminal: npt.NDArray[np.int64]
     """By what a token looks like, which terminal it is; of a word, if it is a name."""
-    mark: Integers
+    mark: npt.NDArray[np.int64]
     """By character, which terminal it is."""
-    keyword: Integers
+    keyword: npt.NDArray[np.int64]
     """Rows of key, terminal and when it is one."""
 
 
 def grammar_of(tables: Tables) -> Sequence[Grammar]:
     """The tables as the kernel needs them: an array of one record."""
     known = {name: at for at, name in enumerate(_RULES)}
-    arrays: dict[str, npt.NDArray[np.int16] | Integers] = {
+    arrays: dict[str, npt.NDArray[np.int16] | npt.NDArray[np.int64]] = {
         "step": tables.step,
         "count": tables.size,
         "made": tables.made,
@@ -127,7 +125,7 @@ def grammar_of(tables: Tables) -> Sequence[Grammar]:
     return grammar
 
 
-def _by_look(symbols: dict[str, int]) -> Integers:
+def _by_look(symbols: dict[str, int]) -> npt.NDArray[np.int64]:
     terminal = np.zeros(MARK + 1, np.int64)
     looks = {END: "$END", WORD: "NAME", WHOLE: "NUMBER", REAL: "NUMBER", TEXT: "STRING", COMPARATOR: "COMPARATOR"}
     for look, name in looks.items():
@@ -135,14 +133,14 @@ def _by_look(symbols: dict[str, int]) -> Integers:
     return terminal
 
 
-def _by_character(symbols: dict[str, int]) -> Integers:
+def _by_character(symbols: dict[str, int]) -> npt.NDArray[np.int64]:
     mark = np.zeros(128, np.int64)
     for char, name in zip("(),[]", ("LPAR", "RPAR", "COMMA", "LSQB", "RSQB"), strict=True):
         mark[ord(char)] = symbols[name]
     return mark
 
 
-def _keywords(symbols: dict[str, int]) -> Integers:
+def _keywords(symbols: dict[str, int]) -> npt.NDArray[np.int64]:
     reserved = [(word, name, _ALWAYS) for word, name in RESERVED.items()]
     contextual = [(word, name, _WHERE_ACCEPTED) for word, name in CONTEXTUAL.items()]
     quoted = [(word, name, _BEFORE_QUOTE) for word, name in BEFORE_QUOTE.items()]
@@ -152,7 +150,7 @@ def _keywords(symbols: dict[str, int]) -> Integers:
 
 
 @called
-def parsed(grammar: Grammar, names: Names, work: Work, data: Bytes, at: int, past: int) -> bool:
+def parsed(grammar: Grammar, names: Names, work: Work, data: npt.NDArray[np.uint8], at: int, past: int) -> bool:
     """Read one text into nodes and literals; whether it could be."""
     for top in range(len(work.tops)):
         work.tops[top] = 0
@@ -189,7 +187,9 @@ def parsed(grammar: Grammar, names: Names, work: Work, data: Bytes, at: int, pas
 
 
 @called
-def _terminal(grammar: Grammar, data: Bytes, at: int, after: int, past: int, look: int, state: int) -> int:
+def _terminal(
+    grammar: Grammar, data: npt.NDArray[np.uint8], at: int, after: int, past: int, look: int, state: int
+) -> int:
     """Which terminal a token is. Some words are keywords only where one can stand, or by what follows them."""
     if look == MARK:
         return int(grammar.mark[data[at]])
@@ -213,7 +213,14 @@ def _terminal(grammar: Grammar, data: Bytes, at: int, after: int, past: int, loo
 
 @called
 def _value(
-    grammar: Grammar, names: Names, work: Work, data: Bytes, at: int, after: int, look: int, terminal: int
+    grammar: Grammar,
+    names: Names,
+    work: Work,
+    data: npt.NDArray[np.uint8],
+    at: int,
+    after: int,
+    look: int,
+    terminal: int,
 ) -> int:
     """What a token stands for: an attribute, a literal, a comparator, whether a bracket is square; or -1."""
     if look == WORD:
@@ -231,7 +238,7 @@ def _value(
 
 
 @called
-def _literal(work: Work, data: Bytes, at: int, after: int, look: int) -> int:
+def _literal(work: Work, data: npt.NDArray[np.uint8], at: int, after: int, look: int) -> int:
     number = taken(work, LITERALS)
     literal, is_sure = work.literal, True
     literal[number, INTEGER] = 0

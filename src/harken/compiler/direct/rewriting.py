@@ -8,6 +8,9 @@ This is what the rules of `normal.rules` and the products of `normal.form` come 
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 from harken.compiler.direct.clauses import add_entry, add_to_list, clause_of, met
 from harken.compiler.direct.constraints import add_value, constraint, none_of, one_of, tidy
 from harken.compiler.direct.layout import (
@@ -48,7 +51,6 @@ from harken.compiler.direct.layout import (
     SECOND,
     SORT,
     VALUES_TAKEN,
-    Bytes,
     Work,
     add_node,
     kind_of,
@@ -57,7 +59,7 @@ from harken.jit import called
 
 
 @called
-def rewritten(work: Work, data: Bytes) -> tuple[int, int]:
+def rewritten(work: Work, data: npt.NDArray[np.uint8]) -> tuple[int, int]:
     """The clauses of the text that was read: where in `listed` they are, and how many."""
     _push_negation(work)
     terms, runs = NOTHING, NOTHING
@@ -126,7 +128,7 @@ def _add_leaf(work: Work, at: int, terms: int) -> int:
 
 
 @called
-def _seal(work: Work, data: Bytes, sort: int, terms: int, count: int) -> None:
+def _seal(work: Work, data: npt.NDArray[np.uint8], sort: int, terms: int, count: int) -> None:
     """Make clauses of the last terms, and put one term for them."""
     if sort == AND:
         first, found = _product(work, data, terms, count)
@@ -136,7 +138,7 @@ def _seal(work: Work, data: Bytes, sort: int, terms: int, count: int) -> None:
 
 
 @called
-def _options(work: Work, data: Bytes, term: int) -> tuple[int, int]:
+def _options(work: Work, data: npt.NDArray[np.uint8], term: int) -> tuple[int, int]:
     """The clauses of a term: where in `listed` they are, and how many."""
     node = work.term[term, 0]
     if node < 0:
@@ -158,7 +160,7 @@ def _boxed(work: Work, attribute: int, asked: int) -> tuple[int, int]:
 
 
 @called
-def _product(work: Work, data: Bytes, terms: int, count: int) -> tuple[int, int]:
+def _product(work: Work, data: npt.NDArray[np.uint8], terms: int, count: int) -> tuple[int, int]:
     """AND: each clause of a term with each of the others."""
     nothing = clause_of(work)
     first = work.tops[LISTS]
@@ -179,7 +181,7 @@ def _product(work: Work, data: Bytes, terms: int, count: int) -> tuple[int, int]
 
 
 @called
-def _alternatives(work: Work, data: Bytes, terms: int, count: int) -> tuple[int, int]:
+def _alternatives(work: Work, data: npt.NDArray[np.uint8], terms: int, count: int) -> tuple[int, int]:
     """OR: the clauses of all terms, where those that ask one attribute to equal something are one."""
     # Lists of terms come to lie one after the other, between others; so they are made first and copied then.
     for term in range(terms, terms + count):
@@ -224,7 +226,7 @@ def _earlier(work: Work, first: int, term: int) -> bool:
 
 
 @called
-def _joined(work: Work, data: Bytes, term: int, past: int) -> int:
+def _joined(work: Work, data: npt.NDArray[np.uint8], term: int, past: int) -> int:
     """One constraint for a term and all later ones that it joins; of several kinds it would take several."""
     leaf, values = work.term[term, 0], work.tops[VALUES_TAKEN]
     for other in range(term, past):
@@ -270,7 +272,7 @@ def _asks_presence(work: Work, leaf: int) -> bool:
 
 
 @called
-def _constraint(work: Work, data: Bytes, leaf: int) -> int:
+def _constraint(work: Work, data: npt.NDArray[np.uint8], leaf: int) -> int:
     """What a leaf asks of its attribute."""
     node, row, values = work.node, work.constraint, work.tops[VALUES_TAKEN]
     sort, first, second = node[leaf, SORT], node[leaf, FIRST], node[leaf, SECOND]

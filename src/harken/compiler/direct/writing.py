@@ -25,8 +25,6 @@ from harken.compiler.direct.layout import (
     STRING,
     TYPE,
     VALUES,
-    Bytes,
-    Integers,
     Work,
 )
 from harken.jit import called, tight
@@ -42,15 +40,15 @@ class Output(NamedTuple):
     attribute: npt.NDArray[np.int32]
     operator: npt.NDArray[np.int8]
     type: npt.NDArray[np.int8]
-    integer: Integers
+    integer: npt.NDArray[np.int64]
     real: npt.NDArray[np.float64]
-    begin: Integers
-    past: Integers
+    begin: npt.NDArray[np.int64]
+    past: npt.NDArray[np.int64]
     predicate_count: npt.NDArray[np.int32]
     """By clause."""
     clause_count: npt.NDArray[np.int32]
     """By text; -1 for those that are declined."""
-    used: Integers
+    used: npt.NDArray[np.int64]
     """How many predicates and how many clauses there are."""
 
 
@@ -149,7 +147,11 @@ def _predicate(work: Work, out: Output, attribute: int, operator: int, literal: 
 
 @tight
 def copy_strings(
-    data: Bytes, begin: Integers, past: Integers, text: Bytes, offsets: npt.NDArray[np.int32]
+    data: npt.NDArray[np.uint8],
+    begin: npt.NDArray[np.int64],
+    past: npt.NDArray[np.int64],
+    text: npt.NDArray[np.uint8],
+    offsets: npt.NDArray[np.int32],
 ) -> None:
     """Put strings side by side; those that are none take no room."""
     into = 0
