@@ -244,6 +244,9 @@ def _texts_of_rows(rows: Iterable[object]) -> Texts:
             f"expected rows of subscriptions, found a {type(rows).__name__}",
             suggestion='write a list of pairs, like [("alice", "price < 300")]',
         )
+    if isinstance(rows, list) and rows and set(map(type, rows)) == {tuple} and set(map(len, rows)) == {2}:
+        ids, expressions = zip(*rows, strict=True)  # pairs, as they come by the million
+        return Texts(_plain(ids), expressions)
     fields: list[_Fields] = []
     faults: dict[int, SubscriptionError] = {}
     for number, row in enumerate(rows):
@@ -275,8 +278,6 @@ _Fields: TypeAlias = tuple[object, object, str | None, datetime | None, datetime
 
 
 def _fields(row: object) -> _Fields:
-    if type(row) is tuple and len(row) == 2:  # the most usual of large loads, and found out soonest
-        return row[0], row[1], None, None, None
     match row:
         case Subscription(id=id, expression=expression, owner=owner, validity=validity):
             return id, expression, owner, validity.valid_from, validity.valid_until

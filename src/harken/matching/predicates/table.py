@@ -162,16 +162,24 @@ class PredicateTable:
     def intern(self, rows: tuple[Row, ...]) -> int:
         """The number of a predicate. New ones are added unused."""
         number = self._numbers.get(rows)
-        if number is None:
-            self._add([rows])
-            number = self._numbers[rows]
-        return number
+        return self.intern_many([rows])[0] if number is None else number
 
     def intern_many(self, several: Sequence[tuple[Row, ...]]) -> list[int]:
         """The numbers of predicates, as `intern` gives them one by one."""
-        numbers = self._numbers
-        self._add(list(dict.fromkeys(rows for rows in several if rows not in numbers)))
-        return [numbers[rows] for rows in several]
+        found, new = [], []
+        for rows in several:
+            number = self._numbers.get(rows)
+            if number is None:  # one that is free, or the next
+                number = self._free.pop() if self._free else len(self._rows)
+                if number == len(self._rows):
+                    self._rows.append(rows)
+                self._rows[number] = rows
+                self._numbers[rows] = number
+                new.append(number)
+            found.append(number)
+        self._columns.grow_to(len(self._rows))
+        self._enter(new)
+        return found
 
     def use(self, words: npt.NDArray[np.int64]) -> None:
         """Count clauses that use predicates. Brings labels up to date after `intern`."""
@@ -192,37 +200,25 @@ class PredicateTable:
         """
         return self._intervals.reband(self.dimensions)
 
-    def _add(self, new: Sequence[tuple[Row, ...]]) -> None:
-        """Give numbers to predicates that have none, all of them distinct."""
-        numbers = self._numbers_for(len(new))
-        columns = self._columns
+    def _enter(self, new: list[int]) -> None:
+        """Have kernels know predicates that have just been given numbers."""
+        columns, constants = self._columns, self._constants
         # Each look at `values` takes as long as an entry, and they stay as they are until the columns grow.
         operators, dimensions, low = columns.operator.values, columns.dimension.values, columns.low.values
         uses, cell, initial = columns.uses.values, columns.cell.values, columns.initial.values
-        for number, rows in zip(numbers, new, strict=True):
-            self._rows[number] = rows
-            self._numbers[rows] = number
+        for number in new:
+            rows = self.rows(number)
             attribute, its_operator, operand = rows[0]
             self.attributes.add(attribute)
             operator, kind = meaning(its_operator, operand.type)
             dimension = self._dimensions.look_at(attribute, kind)
-            self._constants.have_dimensions(len(self.dimensions))
+            constants.have_dimensions(len(self.dimensions))
             code = dimension.hold(constant_in(operand)) if operator in (EQUAL, DIFFERENT) else 0
             uses[number], cell[number], low[number] = 0, -1, code
             operators[number], dimensions[number] = operator, dimension.number
             initial[number] = FALSE if operator in _LED_TO else UNKNOWN
             self._listed += operator in _LISTED
             self._link(number, rows, operator, dimension, code)
-
-    def _numbers_for(self, count: int) -> list[int]:
-        """Numbers for so many new predicates: those that are free, the last first, and then new ones."""
-        free = self._free[: -count - 1 : -1]
-        del self._free[len(self._free) - len(free) :]
-        size = len(self._rows) + count - len(free)
-        fresh = list(range(len(self._rows), size))
-        self._rows.extend([None] * len(fresh))
-        self._columns.grow_to(size)
-        return free + fresh
 
     def _link(self, number: int, rows: tuple[Row, ...], operator: int, dimension: Dimension, code: int) -> None:
         """Put a new predicate where phase one, or who gives it bounds, finds it."""
