@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from datetime import date
 
 import pytest
 from hypothesis import example, given, settings
@@ -27,7 +28,8 @@ PLAIN = {
     "m": (Kind.NUMBER,),
     "s": (Kind.STRING,),
     "b": (Kind.BOOL,),
-    "x": (Kind.NUMBER, Kind.STRING, Kind.BOOL),
+    "d": (Kind.DATE,),
+    "x": (Kind.NUMBER, Kind.STRING, Kind.BOOL, Kind.DATE),
 }
 """Attributes that kernels have an eye for, of one kind or of several."""
 
@@ -155,6 +157,7 @@ def test_thousands_of_trees_are_the_same_and_most_are_not_declined(seed):
         Kind.NUMBER: (-2, -1, 0, 1, 2, 3, -1.5, -0.0, 0.5, 1.0, 2.0, 2.5),
         Kind.STRING: ("", "a", "aa", "ab", "b", "B", "ä", "日本"),
         Kind.BOOL: (False, True),
+        Kind.DATE: (date(2026, 2, 28), date(2026, 3, 1), date(1969, 12, 31)),
     }
     vocabulary = {name: kinds for name, kinds in PLAIN.items() if name != "x"} if seed % 2 else PLAIN
     generator = Generator(seed, vocabulary, small)
@@ -166,6 +169,16 @@ def test_thousands_of_trees_are_the_same_and_most_are_not_declined(seed):
 def test_each_shape_is_the_same_or_declined(template):
     chance = random.Random(template)
     check([filled(template, chance, bad=0.1) for _ in range(40)])
+
+
+@given(st.lists(st.dates(), min_size=1, max_size=5))
+def test_every_day_is_the_same(days):
+    assert check([f"d < DATE '{day.isoformat()}'" for day in days]) == len(days)
+
+
+@given(st.text("0123456789-", min_size=9, max_size=11))
+def test_what_looks_like_a_day_is_the_same_or_declined(written):
+    check([f"d < DATE '{written}'"])
 
 
 # ---------------------------------------------------------------- what they take, and what they leave
@@ -184,6 +197,8 @@ TAKEN = (
     "x IS NULL OR y IS NOT NULL OR EXISTS z OR EXISTS (w)",
     "date = 1 AND point < 2 AND contains = 'x' AND matches > 'y' AND range = 1 AND starts = 2",
     "5 < x AND 'a' = s AND 2 >= y",
+    "d = DATE '2026-11-15' OR date < date'2024-02-29' AND DATE '1969-12-31' < e",
+    "d NOT BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' AND e IN (DATE '2000-02-29', DATE '1970-01-01')",
     "x = 9223372036854775807 OR x = -9223372036854775807",
     "name = 'größe' AND name != '日本'",
 )
@@ -200,7 +215,9 @@ LEFT = (
     *("x = 9223372036854775808", "x = -9223372036854775808", "x = 1.2345678901234567", "x = 1e300"),
     *("x = 9007199254740993 OR x = 1.5", "TRUE", "x = 1 AND FALSE", "x IS NULL OR x IS NOT NULL"),
     *("x IN (1, 'a')", "x = 1 OR x = 'a'", "s LIKE 'a%'", "s STARTS WITH 'a'", "s MATCHES 'a'"),
-    *("d = DATE '2026-11-15'", "t < TIMESTAMP '2026-11-15'", "p = POINT(1, 2)", "p WITHIN BOX(0, 0, 1, 1)"),
+    *("t < TIMESTAMP '2026-11-15'", "p = POINT(1, 2)", "p WITHIN BOX(0, 0, 1, 1)", "d = DATE '2026-02-29'"),
+    *("d = DATE '2026-13-01'", "d = DATE '0000-01-01'", "d = DATE '2026-1-01'", "d = DATE ''", "d = DATE 5"),
+    *("d = DATE '+026-01-01'", "d BETWEEN DATE '2026-01-01' AND '2026-01-02'", "x = 1 OR x = DATE '2026-01-01'"),
 )
 
 
@@ -275,7 +292,10 @@ def test_limits_are_kept_or_left_to_others(trees, limits):
 @given(st.lists(expressions(PLAIN, max_leaves=6), min_size=1, max_size=3))
 @settings(max_examples=100)
 def test_a_schema_is_kept_or_left_to_others(trees):
-    check([to_text(tree) for tree in trees], Schema({"n": "int", "m": "float", "s": "string", "b": "bool"}))
+    check(
+        [to_text(tree) for tree in trees],
+        Schema({"n": "int", "m": "float", "s": "string", "b": "bool", "d": "date"}),
+    )
 
 
 def test_a_schema_does_not_send_what_fits_it_elsewhere():

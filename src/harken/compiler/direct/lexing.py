@@ -19,6 +19,9 @@ _OPEN, _CLOSE, _COMMA, _OPEN_SQUARE, _CLOSE_SQUARE = (ord(char) for char in "(),
 _ZERO, _NINE, _LOWER_E, _UPPER_E = (ord(char) for char in "09eE")
 _LAST_TENTH, EXACT_IN_FLOAT = (2**63 - 1) // 10, 2**53
 _MOST_CHARACTERS, _MOST_TENS = 16, 22
+_DATE_LENGTH = len("2026-11-15")
+_BEFORE_1970 = 719_468
+"""Days from the first of March of the year 0 on."""
 
 
 def key_of(word: str) -> int:
@@ -174,3 +177,32 @@ def real_of(data: npt.NDArray[np.uint8], at: int, past: int) -> tuple[float, boo
         scale *= 10.0
     value = np.float64(digits) * scale if tens >= 0 else np.float64(digits) / scale
     return (-value if negative else value), True
+
+
+@called
+def date_of(data: npt.NDArray[np.uint8], at: int, past: int) -> tuple[int, bool]:
+    """The day that is written there as 2026-11-15, counted from 1970 on, and whether there is such a day."""
+    if past - at != _DATE_LENGTH or data[at + 4] != _DASH or data[at + 7] != _DASH:
+        return 0, False
+    year, month, day = _digits(data, at, at + 4), _digits(data, at + 5, at + 7), _digits(data, at + 8, past)
+    if year < 1 or month < 1 or month > 12 or day < 1 or day > 31:
+        return 0, False
+    is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    if (day > 30 and month in (4, 6, 9, 11)) or (month == 2 and day > 28 + is_leap):
+        return 0, False
+    # Years that begin in March have the odd day at their end.
+    years = year - (month < 3)
+    days = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
+    return years * 365 + years // 4 - years // 100 + years // 400 + days - _BEFORE_1970, True
+
+
+@called
+def _digits(data: npt.NDArray[np.uint8], at: int, past: int) -> int:
+    """The number that is written there; -1 if there is anything but digits."""
+    value = 0
+    while at < past:
+        if not _ZERO <= data[at] <= _NINE:
+            return -1
+        value = value * 10 + int(data[at]) - _ZERO
+        at += 1
+    return value

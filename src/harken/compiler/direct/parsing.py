@@ -14,6 +14,7 @@ from harken.compiler.direct.layout import (
     BEGIN,
     BOOL,
     COMPARED,
+    DATE,
     DECLINED,
     DEPTH,
     EQ,
@@ -57,6 +58,7 @@ from harken.compiler.direct.lexing import (
     WHOLE,
     WORD,
     comparator_of,
+    date_of,
     key_of,
     next_token,
     past_space,
@@ -75,13 +77,13 @@ _ALWAYS, _WHERE_ACCEPTED, _BEFORE_QUOTE, _BEFORE_BRACKET = range(4)
 _RULES = (
     *(PASSED_ON, LIST_BEGINS, LIST_GOES_ON, "disjunction", "conjunction", "negation", "bare", "comparison"),
     *("reversed_comparison", "membership", "not_membership", "between", "not_between", "in_range", "not_in_range"),
-    *("is_null", "is_not_null", "range", "literals", "number", "string", "true", "false"),
+    *("is_null", "is_not_null", "range", "literals", "number", "string", "true", "false", "date"),
 )
 """The rules that are understood, by the number that the kernel has for them; of others it declines a text."""
 
 _PASSED_ON, _LIST_BEGINS, _LIST_GOES_ON, _DISJUNCTION, _CONJUNCTION, _NEGATION, _BARE, _COMPARISON = range(8)
 _REVERSED, _MEMBERSHIP, _NOT_MEMBERSHIP, _BETWEEN, _NOT_BETWEEN, _IN_RANGE, _NOT_IN_RANGE = range(8, 15)
-_IS_NULL, _IS_NOT_NULL, _RANGE, _LITERALS, _NUMBER, _STRING, _TRUE, _FALSE = range(15, len(_RULES))
+_IS_NULL, _IS_NOT_NULL, _RANGE, _LITERALS, _NUMBER, _STRING, _TRUE, _FALSE, _DATE = range(15, len(_RULES))
 _NOT_UNDERSTOOD = -1
 
 
@@ -174,7 +176,7 @@ def parsed(grammar: Grammar, names: Names, work: Work, data: npt.NDArray[np.uint
                 break
             rule = -1 - step
             depth -= grammar.count[rule]
-            made = _made(grammar.rule[rule], grammar.count[rule], work, depth)
+            made = _made(grammar.rule[rule], grammar.count[rule], work, data, depth)
             state = grammar.step[symbol[depth - 1, 0], grammar.made[rule]] - 1
             symbol[depth, 0], symbol[depth, 1] = state, made
             depth += 1
@@ -258,7 +260,7 @@ def _literal(work: Work, data: npt.NDArray[np.uint8], at: int, after: int, look:
 
 
 @called
-def _made(rule: int, size: int, work: Work, base: int) -> int:
+def _made(rule: int, size: int, work: Work, data: npt.NDArray[np.uint8], base: int) -> int:
     """What a rule makes of the values from `base` on: nodes, and a value of its own."""
     first, last = work.symbol[base, 1], work.symbol[base + size - 1, 1]
     if rule in (_PASSED_ON, _NUMBER, _STRING):
@@ -275,6 +277,9 @@ def _made(rule: int, size: int, work: Work, base: int) -> int:
         number = taken(work, LITERALS)
         work.literal[number, TYPE], work.literal[number, INTEGER] = BOOL, int(rule == _TRUE)
         return number
+    if rule == _DATE:
+        _read_date(work, data, last)
+        return int(last)
     if rule in (_DISJUNCTION, _CONJUNCTION):
         add_node(work, OR if rule == _DISJUNCTION else AND, 1 + last, NOTHING, NOTHING, NOTHING)
     elif rule != _NEGATION:
@@ -282,6 +287,16 @@ def _made(rule: int, size: int, work: Work, base: int) -> int:
     if rule in (_NEGATION, _NOT_MEMBERSHIP, _NOT_BETWEEN, _NOT_IN_RANGE):
         add_node(work, NOT, 1 + NOTHING, NOTHING, NOTHING, NOTHING)
     return 0
+
+
+@called
+def _read_date(work: Work, data: npt.NDArray[np.uint8], number: int) -> None:
+    """Make a date of a literal that was read as a string."""
+    literal = work.literal
+    days, is_sure = date_of(data, literal[number, BEGIN], literal[number, PAST])
+    literal[number, TYPE], literal[number, INTEGER] = DATE, days
+    if not is_sure:
+        work.tops[DECLINED] = 1
 
 
 @called
