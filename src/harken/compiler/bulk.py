@@ -96,10 +96,10 @@ def compile_texts(
 ) -> Compilation:
     """Texts to the compiled form; a row that cannot be taken becomes a reject and disturbs no other.
 
-    Most texts cost a few microseconds each. So do those with timestamps, comments or unusual names if several share
-    a shape; others, and all with patterns or shapes, cost a full parse. `progress` is told the number of rows done,
-    chunk by chunk. `plans` is what is known of shapes: empty at first, and handed in again with later calls of the
-    same schema and limits, not beside another call.
+    Most texts cost a few microseconds each. So do those with timestamps, comments or unusual names if several
+    share a shape; others, and all with patterns or shapes, cost a full parse. `progress` is told the number of
+    rows done, chunk by chunk. `plans` is what is known of shapes: empty at first, and handed in again with later
+    calls of the same schema and limits, not beside another call.
     """
     compiler = _Compiler(texts, schema, limits, {} if plans is None else plans)
     for start in range(0, len(texts), CHUNK):
