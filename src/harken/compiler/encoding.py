@@ -13,7 +13,10 @@ from harken.model.limits import Limits
 
 def utf8(expressions: Sequence[object], limits: Limits) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """The texts as bytes, text i from offset i on; what is no text, or too long a one, is left empty."""
-    texts = [each if isinstance(each, str) and len(each) <= limits.max_length else "" for each in expressions]
+    most = limits.max_length
+    texts: Sequence[str] = expressions  # type: ignore[assignment]  # nearly always; or each is looked at
+    if set(map(type, texts)) != {str} or max(map(len, texts)) > most:
+        texts = [each if isinstance(each, str) and len(each) <= most else "" for each in expressions]
     try:
         encoded = pa.array(texts, pa.large_string())
     except UnicodeEncodeError:  # a lone surrogate somewhere: the parser will say where

@@ -104,7 +104,7 @@ class Grammar(Protocol):
     mark: npt.NDArray[np.int64]
     """By character, which terminal it is."""
     keyword: npt.NDArray[np.int64]
-    """Rows of key, terminal and when it is one."""
+    """Rows of key, terminal and when it is one; a key stands where its remainder by their number says."""
 
 
 def grammar_of(tables: Tables) -> Sequence[Grammar]:
@@ -148,7 +148,14 @@ def _keywords(symbols: dict[str, int]) -> npt.NDArray[np.int64]:
     quoted = [(word, name, _BEFORE_QUOTE) for word, name in BEFORE_QUOTE.items()]
     bracketed = [(word, name, _BEFORE_BRACKET) for word, name in BEFORE_BRACKET.items()]
     words = reserved + contextual + quoted + bracketed
-    return np.array([(key_of(word), symbols[name], when) for word, name, when in words], np.int64)
+    rows = [(key_of(word), symbols[name], when) for word, name, when in words]
+    size = len(rows)
+    while len({key % size for key, _, _ in rows}) < len(rows):
+        size += 1
+    table = np.zeros((size, 3), np.int64)
+    for row in rows:
+        table[row[0] % size] = row
+    return table
 
 
 @called
@@ -196,20 +203,18 @@ def _terminal(
     if look == MARK:
         return int(grammar.mark[data[at]])
     key = word_key(data, at, after) if look == WORD else 0
-    if key:
-        for row in range(len(grammar.keyword)):
-            if grammar.keyword[row, 0] != key:
-                continue
-            terminal, when = grammar.keyword[row, 1], grammar.keyword[row, 2]
-            following = past_space(data, after, past)
-            next_byte = data[following] if following < past else 0
-            if (
-                when == _ALWAYS
-                or (when == _WHERE_ACCEPTED and grammar.step[state, terminal] != 0)
-                or (when == _BEFORE_QUOTE and next_byte == _QUOTE)
-                or (when == _BEFORE_BRACKET and next_byte == _OPEN)
-            ):
-                return int(terminal)
+    row = key % len(grammar.keyword)
+    if key and grammar.keyword[row, 0] == key:
+        terminal, when = grammar.keyword[row, 1], grammar.keyword[row, 2]
+        following = past_space(data, after, past)
+        next_byte = data[following] if following < past else 0
+        if (
+            when == _ALWAYS
+            or (when == _WHERE_ACCEPTED and grammar.step[state, terminal] != 0)
+            or (when == _BEFORE_QUOTE and next_byte == _QUOTE)
+            or (when == _BEFORE_BRACKET and next_byte == _OPEN)
+        ):
+            return int(terminal)
     return int(grammar.terminal[look])
 
 
