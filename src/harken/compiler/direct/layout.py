@@ -54,9 +54,12 @@ EMPTY = -1 + NOTHING
 # Places in `tops`: how many rows of each array are taken; the steps spent; whether the text is declined.
 LITERALS, NODES, CONSTRAINTS, VALUES_TAKEN, ENTRIES, CLAUSES, LISTS, STEPS, DECLINED = numbers(9)
 
-MOST_SYMBOLS = 512
-MOST = (512, 512, 4_096, 8_192, 16_384, 4_096, 8_192)
-"""How many rows there are of each, from LITERALS to LISTS."""
+MOST_SYMBOLS = 516
+MOST = (516, 516, 4_100, 8_200, 16_390, 4_100, 8_200)
+"""How many rows there are of each, from LITERALS to LISTS.
+
+No powers of two: then all arrays would begin at the same place of a page, and drive each other out of the cache.
+"""
 
 
 class Work(Protocol):
