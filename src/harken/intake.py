@@ -244,6 +244,9 @@ def _texts_of_rows(rows: Iterable[object]) -> Texts:
             f"expected rows of subscriptions, found a {type(rows).__name__}",
             suggestion='write a list of pairs, like [("alice", "price < 300")]',
         )
+    if isinstance(rows, list) and rows and set(map(type, rows)) == {tuple} and set(map(len, rows)) == {2}:
+        ids, expressions = zip(*rows, strict=True)  # pairs, as they come by the million
+        return Texts(_plain(ids), expressions)
     fields: list[_Fields] = []
     faults: dict[int, SubscriptionError] = {}
     for number, row in enumerate(rows):

@@ -31,7 +31,10 @@ LONG = {
 
 FOUND = {
     "damage": {"mutations", "refused", "worked"},
-    "compile": {"one shape", "all distinct", "one shape / all distinct"},
+    "compile": {
+        *("one shape", "all distinct", "connectives", "5 of 50 attributes", "one shape / all distinct"),
+        "2,000 texts of 5 of 50 attributes into an engine",
+    },
     "exits": {
         "ended well: CSV",
         "ended well: a bad row of CSV",

@@ -15,13 +15,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from harken.compiler import Texts, bulk, compile_texts
+from harken.compiler.columns import ClauseColumns
+from harken.compiler.direct import compiling
 from harken.errors import BoundError, ExpressionError, HarkenError, ParseError, SchemaError, SubscriptionError
 from harken.language import parse, to_text
 from harken.model.builder import attr
 from harken.model.limits import DEFAULT_LIMITS, Limits
 from harken.model.schema import Schema
 from harken.model.values import Box
-from harken.normal.compiled import CompiledBuilder, compiled_schema
+from harken.normal.compiled import CompiledBuilder, PredicateRows, compiled_schema
 from harken.normal.form import normalise
 from harken.normal.validation import compiled_faults
 from tests.compiler.texts import TEMPLATES, filled, shape_mates
@@ -30,11 +32,20 @@ from tests.strategies import expressions, wide_expressions
 pytestmark = pytest.mark.kernel
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _no_bulk_is_too_small() -> Iterator[None]:
-    """Send small examples through the kernels too."""
+def declining_all(data, offsets, schema, limits):
+    """Instead of `compile_directly`: leave all texts to plans."""
+    rows = PredicateRows()
+    nothing = np.zeros(0, np.int32)
+    return np.zeros(len(offsets) - 1, np.bool_), ClauseColumns(nothing, nothing, rows.columns())
+
+
+@pytest.fixture(scope="module", autouse=True, params=["directly", "by plans"])
+def _no_bulk_is_too_small(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Send small examples through the kernels too: all of them, and those of plans alone."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bulk, "SMALLEST_BULK", 1)
+        if request.param == "by plans":
+            patch.setattr(compiling, "compile_directly", declining_all)
         yield
 
 

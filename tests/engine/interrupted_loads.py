@@ -11,9 +11,15 @@ from collections.abc import Callable
 
 from harken import Engine
 from harken.compiler import chunks
+from harken.compiler.direct import compiling
 
-KERNELS = ("scan", "same_shape", "decode", "fitting", "write")
-ROWS = [(id, f"name = '{'n' * 400}{id}' AND x = {id % 50} AND y < {id}") for id in range(3_000)]
+KERNELS = {
+    **dict.fromkeys(("scan", "same_shape", "decode", "fitting", "write"), chunks),
+    **dict.fromkeys(("compile_from", "copy_strings"), compiling),
+}
+# Every other name is quoted: such texts are left to plans.
+NAMES = ("name", '"name"')
+ROWS = [(id, f"{NAMES[id % 2]} = '{'n' * 400}{id}' AND x = {id % 50} AND y < {id}") for id in range(6_000)]
 
 
 def interrupt_within(seconds: float) -> None:
@@ -53,8 +59,8 @@ def load(turn: str | None, delay: float) -> bool:
 waiting: dict[str, str | None] = {"name": None}
 if __name__ == "__main__":
     Engine().subscribe_many(ROWS)  # loads the kernels
-    for each in KERNELS:
-        setattr(chunks, each, interrupted(getattr(chunks, each), each, waiting))
+    for each, module in KERNELS.items():
+        setattr(module, each, interrupted(getattr(module, each), each, waiting))
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     luck = random.Random(1)
     stopped = [not load(turn, luck.uniform(0.001, 0.05)) for turn in (*KERNELS, None) * 4]

@@ -42,6 +42,7 @@ def test_the_options_hold_with_the_numba_that_is_installed():
     [
         (options.UNCOUNTED, options.BUILT_IN, False, False),
         (options.UNCOUNTED, options.UNCOUNTED, False, True),
+        (options.UNCOUNTED, options.CALLED, False, True),
         ({}, {}, True, True),
     ],
 )

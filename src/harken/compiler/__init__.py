@@ -1,4 +1,4 @@
-"""Text to compiled form, in bulk: a shape is parsed once, and its literals are bound columnwise."""
+"""Text to compiled form, in bulk: by kernels that read any shape, or by a plan for each, or one by one."""
 
 from harken.compiler.bulk import Compilation, Reject, Texts, compile_texts, read_expression
 from harken.compiler.plans import PlanCache

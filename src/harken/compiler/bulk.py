@@ -1,7 +1,8 @@
-"""Compiling many texts at once: shapes found and literals bound by kernels, the rest parsed one by one."""
+"""Compiling many texts at once: by kernels alone, by the plans of shapes, and what is left one by one."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from harken.compiler.columns import ClauseColumns, offsets_of
+from harken.compiler.columns import ClauseColumns, merged, offsets_of
+from harken.compiler.encoding import utf8
 from harken.compiler.plans import PlanCache
 from harken.errors import HarkenError, Position, SubscriptionError
 from harken.language import parse
@@ -33,6 +35,11 @@ CHUNK = 262_144
 
 SMALLEST_BULK = 1_000
 """Fewer texts are parsed sooner than the kernels are loaded."""
+
+SAMPLED = 256
+"""Texts that are looked at to see whether many have one shape."""
+
+_LITERAL = re.compile(r"'[^']*'|\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +102,10 @@ def compile_texts(
 ) -> Compilation:
     """Texts to the compiled form; a row that cannot be taken becomes a reject and disturbs no other.
 
-    Texts of a shared shape cost a few microseconds each, others a full parse. `progress` is told the
-    number of rows done, chunk by chunk. `plans` is what is known of shapes: empty at first, and handed in again
-    with later calls of the same schema and limits, not beside another call.
+    Most texts cost a few microseconds each. So do those with timestamps, comments or unusual names if several
+    share a shape; others, and all with patterns or shapes, cost a full parse. `progress` is told the number of
+    rows done, chunk by chunk. `plans` is what is known of shapes: empty at first, and handed in again with later
+    calls of the same schema and limits, not beside another call.
     """
     compiler = _Compiler(texts, schema, limits, {} if plans is None else plans)
     for start in range(0, len(texts), CHUNK):
@@ -133,18 +141,31 @@ class _Compiler:
         self._id_class: type | None = None
 
     def compile_rows(self, rows: range) -> None:
-        """Compile one chunk and keep its table."""
-        admitted = self._admitted(rows)
-        if len(admitted) < SMALLEST_BULK:
-            self._keep(*self._parsed(admitted))
-            return
+        """Compile one chunk and keep its table: directly what can be, then by plans, then one by one.
+
+        Texts of few shapes go by plans first, which is quicker for them.
+        """
+        left = np.array(self._admitted(rows), np.int64)
+        parts = []
+        ways = (self._directly, self._by_plans)
+        for way in reversed(ways) if _are_alike(self._texts.expressions[rows.start : rows.stop]) else ways:
+            if len(left) >= SMALLEST_BULK:
+                is_done, columns = way([self._texts.expressions[row] for row in left.tolist()])
+                parts.append((left[is_done], columns))
+                left = left[~is_done]
+        parts.append(self._parsed(left.tolist()))
+        self._keep(*merged(parts))
+
+    def _directly(self, expressions: Sequence[object]) -> tuple[npt.NDArray[np.bool_], ClauseColumns]:
+        from harken.compiler.direct.compiling import compile_directly  # loads the kernels
+
+        return compile_directly(*utf8(expressions, self._limits), self._schema, self._limits)
+
+    def _by_plans(self, expressions: Sequence[object]) -> tuple[npt.NDArray[np.bool_], ClauseColumns]:
         from harken.compiler.chunks import compile_chunk  # loads the kernels
 
-        expressions = [self._texts.expressions[row] for row in admitted]
         chunk = compile_chunk(expressions, self._plans, self._schema, self._limits)
-        slow_rows = [admitted[at] for at in np.flatnonzero(~chunk.bound).tolist()]
-        taken, parsed = self._parsed(slow_rows)
-        self._keep(*chunk.joined(np.array(admitted), taken, parsed))
+        return chunk.bound, chunk.columns()
 
     def finish(self) -> Compilation:
         """Everything compiled so far, in the order of the input."""
@@ -233,6 +254,13 @@ class _Compiler:
                 valid_until=_taken(texts.valid_until, taken, MOMENT),
             )
         )
+
+
+def _are_alike(texts: Sequence[object]) -> bool:
+    """Whether texts have few shapes, from a look at some of them with their literals left out."""
+    some = texts[:: 1 + len(texts) // SAMPLED]
+    shapes = {_LITERAL.sub("", text) for text in some if type(text) is str}
+    return len(shapes) * 8 <= len(some)
 
 
 def _all_plain(owners: Sequence[object]) -> bool:

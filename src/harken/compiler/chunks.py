@@ -1,4 +1,4 @@
-"""One chunk of texts on its way through the kernels: scan, plan, decode, bind, and join with the slow rows."""
+"""One chunk of texts on its way to plans: scan, plan, decode, bind."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from harken.compiler.binding import Columns, Decoded, PlanTable, decode, fitting, plan_table, write
 from harken.compiler.columns import ClauseColumns, offsets_of, run_positions
+from harken.compiler.encoding import utf8
 from harken.compiler.plans import PlanCache, ShapePlan, plan_for
 from harken.compiler.scanning import FLOAT, Scan, same_shape, scan
 from harken.errors import ExpressionError
@@ -20,7 +21,7 @@ from harken.model.limits import Limits
 from harken.model.numbers import SHORT, SHORTEST_TINY, TINY, real_constant
 from harken.model.schema import Schema
 from harken.model.values import Type
-from harken.normal.compiled import IN_PARTS, NO_TYPE, PredicateColumns
+from harken.normal.compiled import IN_PARTS, NO_TYPE, PREDICATE, PredicateColumns
 from harken.normal.operators import operand_of
 
 SMALLEST_GROUP = 4
@@ -31,7 +32,7 @@ PLANS_KEPT = 65_536
 
 @dataclass(slots=True)
 class BoundChunk:
-    """The texts of a chunk that a plan fits, ready to be written between those compiled the slow way."""
+    """The texts of a chunk, of which those are bound that a plan fits."""
 
     bound: npt.NDArray[np.bool_]
     scanned: Scan
@@ -40,34 +41,17 @@ class BoundChunk:
     plan_of: npt.NDArray[np.int32]
     names: dict[str, int]
 
-    def joined(
-        self, rows: npt.NDArray[np.int64], slow_rows: npt.NDArray[np.int64], slow: ClauseColumns
-    ) -> tuple[npt.NDArray[np.int64], ClauseColumns]:
-        """All subscriptions in the order of the input. `rows` are the input rows of this chunk's texts."""
-        kept = self.bound | np.isin(rows, slow_rows)
-        is_bound, plan = self.bound[kept], self.plan_of[kept]
-        clause_counts = np.zeros(len(plan), np.int32)
-        predicate_totals = np.zeros(len(plan), np.int32)
-        clause_counts[is_bound] = np.diff(self.plans.clause_first)[plan[is_bound]]
-        predicate_totals[is_bound] = np.diff(self.plans.predicate_first)[plan[is_bound]]
-        clause_counts[~is_bound] = slow.clause_counts
-        slow_ends = offsets_of(slow.predicate_counts)[offsets_of(slow.clause_counts)]
-        predicate_totals[~is_bound] = np.diff(slow_ends)
-        clause_at = offsets_of(clause_counts)[:-1]
-        predicate_at = offsets_of(predicate_totals)[:-1]
+    def columns(self) -> ClauseColumns:
+        """The clauses of those texts."""
+        plan = self.plan_of[self.bound]
+        clause_counts = np.diff(self.plans.clause_first)[plan]
+        totals = np.diff(self.plans.predicate_first)[plan]
+        sizes = run_positions(self.plans.clause_first[plan], clause_counts)
+        return ClauseColumns(clause_counts, self.plans.clause_size[sizes], self._predicates(totals))
 
-        predicate_counts = np.zeros(int(clause_counts.sum()), np.int32)
-        predicate_counts[run_positions(clause_at[~is_bound], slow.clause_counts)] = slow.predicate_counts
-        bound_sizes = run_positions(self.plans.clause_first[plan[is_bound]], clause_counts[is_bound])
-        bound_at = run_positions(clause_at[is_bound], clause_counts[is_bound])
-        predicate_counts[bound_at] = self.plans.clause_size[bound_sizes]
-
-        slow_at = run_positions(predicate_at[~is_bound], predicate_totals[~is_bound])
-        columns = self._columns(kept, predicate_at, int(predicate_totals.sum()))
-        predicates = self._with_slow(columns, slow_at, slow.predicates)
-        return rows[kept], ClauseColumns(clause_counts, predicate_counts, predicates)
-
-    def _columns(self, kept: npt.NDArray[np.bool_], predicate_at: npt.NDArray[np.int32], count: int) -> Columns:
+    def _predicates(self, totals: npt.NDArray[np.int32]) -> PredicateColumns:
+        """The predicates of those texts, of which each has so many."""
+        count = int(totals.sum(dtype=np.int64))
         columns = Columns(
             np.zeros(count, np.int32),
             np.zeros(count, np.int8),
@@ -76,25 +60,9 @@ class BoundChunk:
             np.zeros(count, np.float64),
             np.full(count, -1, np.int64),
         )
-        into = np.zeros(len(kept), np.int64)
-        into[kept] = predicate_at
+        into = np.zeros(len(self.bound), np.int64)
+        into[self.bound] = offsets_of(totals)[:-1]
         write(self.scanned, self.decoded, self.plans, self.plan_of, self.bound, into, columns)
-        return columns
-
-    def _with_slow(self, columns: Columns, at: npt.NDArray[np.int64], slow: PredicateColumns) -> PredicateColumns:
-        """Put the predicates compiled the slow way into their places among the bound ones."""
-        codes = np.array([self.names.setdefault(name, len(self.names)) for name in slow.names], np.int32)
-        if len(at):
-            columns.attribute[at] = codes[slow.attribute]
-        columns.operator[at] = slow.operator
-        columns.type[at] = slow.type
-        columns.integer[at] = slow.integer
-        columns.real[at] = slow.real
-        strings = _strings(self.decoded)
-        order = np.arange(len(at))
-        columns.text[at] = order + len(strings)
-        shape_at = np.full(len(columns.text), -1, np.int64)
-        shape_at[at] = order
         return PredicateColumns(
             list(self.names),
             columns.attribute,
@@ -102,8 +70,8 @@ class BoundChunk:
             columns.type,
             columns.integer,
             columns.real,
-            _gathered(pa.concat_arrays([strings, slow.text]), columns.text),
-            _gathered(slow.shape, shape_at),
+            _strings(self.decoded).take(pa.array(columns.text, mask=columns.text < 0)),
+            pa.nulls(count, PREDICATE.field("shape").type),
         )
 
 
@@ -111,7 +79,7 @@ def compile_chunk(
     expressions: Sequence[object], cache: PlanCache, schema: Schema | None, limits: Limits
 ) -> BoundChunk:
     """Find the shapes of texts, plan for each, and see which texts their plan fits."""
-    data, offsets = _utf8(expressions, limits)
+    data, offsets = utf8(expressions, limits)
     scanned = scan(data, offsets)
     raw = data.tobytes()
     plans, plan_of = _planned(expressions, raw, data, offsets, scanned, cache, schema, limits)
@@ -121,25 +89,6 @@ def compile_chunk(
     names: dict[str, int] = {}
     table = plan_table(plans, names)
     return BoundChunk(fitting(scanned, decoded, table, plan_of), scanned, decoded, table, plan_of, names)
-
-
-def _utf8(expressions: Sequence[object], limits: Limits) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """The texts as bytes; what is no text, or too long a one, is left empty, and empty texts have no plan."""
-    texts = [each if isinstance(each, str) and len(each) <= limits.max_length else "" for each in expressions]
-    try:
-        encoded = pa.array(texts, pa.large_string())
-    except UnicodeEncodeError:  # a lone surrogate somewhere: the parser will say where
-        encoded = pa.array([each if _is_utf8(each) else "" for each in texts], pa.large_string())
-    _, offsets, data = encoded.buffers()
-    return np.frombuffer(data, np.uint8), np.frombuffer(offsets, np.int64, len(texts) + 1)
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _planned(
@@ -232,7 +181,3 @@ def _strings(decoded: Decoded) -> pa.Array:
     capacity.check("bytes of strings in one chunk", int(decoded.text_offsets[-1]), capacity.OFFSETS, IN_PARTS)
     offsets = pa.py_buffer(decoded.text_offsets.astype(np.int32))
     return pa.StringArray.from_buffers(len(decoded.text_offsets) - 1, offsets, pa.py_buffer(decoded.text))
-
-
-def _gathered(values: pa.Array, at: npt.NDArray[np.int64]) -> pa.Array:
-    return values.take(pa.array(at, mask=at < 0))

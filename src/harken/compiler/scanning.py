@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from harken.jit import kernel
+from harken.jit import kernel, tight
 
 INT, FLOAT, STRING = 0, 1, 2
 """What a literal looks like."""
@@ -34,14 +34,15 @@ class Scan(NamedTuple):
     """Whether the text could be cut into shape and literals."""
 
 
-@kernel
-def _is_word(byte: int) -> bool:
+@tight
+def is_word(byte: int) -> bool:
+    """Whether a byte may be part of a word."""
     letter = 97 <= byte <= 122 or 65 <= byte <= 90
     return letter or byte == _UNDERSCORE or _ZERO <= byte <= _NINE or byte >= 128
 
 
-@kernel
-def _string_end(data: npt.NDArray[np.uint8], at: int, end: int, quote: int) -> int:
+@tight
+def string_end(data: npt.NDArray[np.uint8], at: int, end: int, quote: int) -> int:
     """Past the closing quote of what begins at `at`; -1 if it is never closed. A doubled quote is none."""
     at += 1
     while at < end:
@@ -73,15 +74,15 @@ def _comment_end(data: npt.NDArray[np.uint8], at: int, end: int) -> int:
     return at
 
 
-@kernel
+@tight
 def _digits_end(data: npt.NDArray[np.uint8], at: int, end: int) -> int:
     while at < end and _ZERO <= data[at] <= _NINE:
         at += 1
     return at
 
 
-@kernel
-def _number_end(data: npt.NDArray[np.uint8], at: int, end: int) -> tuple[int, bool]:
+@tight
+def number_end(data: npt.NDArray[np.uint8], at: int, end: int) -> tuple[int, bool]:
     """Past the number that begins at `at` (`at` if none does), and whether it is a float."""
     begin = at
     if data[at] == _PLUS or data[at] == _DASH:
@@ -108,7 +109,7 @@ def _number_end(data: npt.NDArray[np.uint8], at: int, end: int) -> tuple[int, bo
 
 @kernel
 def _word_end(data: npt.NDArray[np.uint8], at: int, end: int) -> int:
-    while at < end and (_is_word(data[at]) or data[at] == _DOT):
+    while at < end and (is_word(data[at]) or data[at] == _DOT):
         at += 1
     return at
 
@@ -119,10 +120,10 @@ def _number_or_comment(data: npt.NDArray[np.uint8], at: int, end: int) -> tuple[
     after = _comment_end(data, at, end)
     if after != at:
         return after, -1
-    after, is_float = _number_end(data, at, end)
+    after, is_float = number_end(data, at, end)
     if after == at:
         return at + 1, -1
-    if after < end and (_is_word(data[after]) or data[after] == _DOT):
+    if after < end and (is_word(data[after]) or data[after] == _DOT):
         return -1, -1  # like 300USD: no text that begins so is valid, and the parser will say why
     return after, FLOAT if is_float else INT
 
@@ -143,15 +144,15 @@ def _cut(
         byte = data[at]
         literal_kind = -1
         if byte == _QUOTE:
-            after = _string_end(data, at, end, _QUOTE)
+            after = string_end(data, at, end, _QUOTE)
             literal_kind = STRING
         elif byte == _DOUBLE_QUOTE:
-            after = _string_end(data, at, end, _DOUBLE_QUOTE)
+            after = string_end(data, at, end, _DOUBLE_QUOTE)
         elif _ZERO <= byte <= _NINE or _PLUS <= byte <= _SLASH:  # + , - . / stand side by side in ASCII
             after, literal_kind = _number_or_comment(data, at, end)
         else:
             after = at + 1
-            if _is_word(byte):
+            if is_word(byte):
                 after = _word_end(data, after, end)
         if after < 0:
             return -1, hashed

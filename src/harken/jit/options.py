@@ -24,8 +24,11 @@ COMMON: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 UNCOUNTED = {"_nrt": False}
 """No references to arrays are counted, and no array can be made."""
 
-BUILT_IN = {**UNCOUNTED, "forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-"""Besides, the function is built into its callers, and nothing is made to call it by itself."""
+CALLED = {**UNCOUNTED, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""Besides, nothing is made to call the function by itself."""
+
+BUILT_IN = {**CALLED, "forceinline": True}
+"""Besides, the function is built into its callers."""
 
 _HOLD = "hold"
 

@@ -42,7 +42,7 @@ RESERVED = {
     "TRUE": "TRUE",
     "FALSE": "FALSE",
 }
-_CONTEXTUAL = {
+CONTEXTUAL = {
     "RANGE": "_RANGE",
     "ESCAPE": "_ESCAPE",
     "STARTS": "STARTS",
@@ -54,8 +54,8 @@ _CONTEXTUAL = {
     "WITHIN": "WITHIN",
 }
 # These can begin an expression, as an attribute can: what follows tells the two apart.
-_BEFORE_QUOTE = {"DATE": "_DATE", "TIMESTAMP": "_TIMESTAMP"}
-_BEFORE_BRACKET = {"POINT": "POINT", "BOX": "BOX"}
+BEFORE_QUOTE = {"DATE": "_DATE", "TIMESTAMP": "_TIMESTAMP"}
+BEFORE_BRACKET = {"POINT": "POINT", "BOX": "BOX"}
 _QUOTE, _BRACKET = re.compile(r"\s*'"), re.compile(r"\s*\(")
 
 
@@ -102,11 +102,11 @@ def word_type(value: str, text: str, after: int, accepted: Container[str]) -> st
     reserved = RESERVED.get(upper)
     if reserved is not None:
         return reserved
-    keyword = _CONTEXTUAL.get(upper)
+    keyword = CONTEXTUAL.get(upper)
     if keyword is not None:
         return keyword if keyword in accepted else "NAME"
-    if upper in _BEFORE_QUOTE and _QUOTE.match(text, after):
-        return _BEFORE_QUOTE[upper]
-    if upper in _BEFORE_BRACKET and _BRACKET.match(text, after):
-        return _BEFORE_BRACKET[upper]
+    if upper in BEFORE_QUOTE and _QUOTE.match(text, after):
+        return BEFORE_QUOTE[upper]
+    if upper in BEFORE_BRACKET and _BRACKET.match(text, after):
+        return BEFORE_BRACKET[upper]
     return "NAME"

@@ -90,15 +90,16 @@ def _no_text(given: object) -> ExpressionError:
 
 
 @cache
-def _lark() -> Lark:
-    grammar = resources.files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
+def grammar() -> Lark:
+    """The grammar with its tables."""
+    rules = resources.files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
     builder = _TreeBuilder()
-    return Lark(grammar, parser="lalr", lexer=ContextLexer, transformer=builder, maybe_placeholders=True)
+    return Lark(rules, parser="lalr", lexer=ContextLexer, transformer=builder, maybe_placeholders=True)
 
 
 @cache
 def _machine() -> Machine[Expression]:
-    return Machine(_lark())
+    return Machine(grammar())
 
 
 def _check_brackets(text: str, limits: Limits) -> None:

@@ -109,8 +109,9 @@ class ConstantIndex:
 
     def have_dimensions(self, count: int) -> None:
         """Have a region for this many dimensions; new ones begin without room."""
-        self.first.grow_to(count)
-        self.room.extend([0] * (count - len(self.room)))
+        if count > len(self.room):
+            self.first.grow_to(count)
+            self.room.extend([0] * (count - len(self.room)))
 
     def place(self, dimension: int, code: int) -> int:
         """The place of a constant; a dimension that has outgrown its region moves to another."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -35,11 +36,12 @@ PREDICATE_ROWS = pa.schema(
 """The columns of numbered predicates."""
 
 
-def meaning(operator: str, operand: Operand) -> tuple[int, Kind | None]:
-    """An operator for kernels, and of which kind of values it is; None for those of any."""
+@lru_cache(256)  # of what files say, anything may be an operator
+def meaning(operator: str, its_type: str | None) -> tuple[int, Kind | None]:
+    """An operator for kernels, and of which kind of values it is with operands of a type; None if of any."""
     if operator in ("is null", "is not null"):
         return IS_ABSENT if operator == "is null" else IS_PRESENT, None
-    kind = Type(operand.type).kind
+    kind = Type(its_type).kind
     if operator in _CODES:
         return _CODES[operator], kind
     if operator in BOUNDS:
@@ -61,6 +63,8 @@ def canonical(operator: str, operand: Operand) -> Operand:
 
 def constant_in(operand: Operand) -> Value:
     """The constant that an operand stands for, which must be one."""
+    if operand.type == "int":  # as most are, of those that come by the hundred thousand
+        return operand.integer
     value = constant_of(operand)
     if value is None:  # compiled tables are checked before they come here, files are not
         raise ValueError("a predicate has no operand")

@@ -72,7 +72,7 @@ def sense_of(rows: tuple[Row, ...], by_attribute: Mapping[str, Mapping[Kind | No
     # The same predicate would be interned anew if it were said in any other way.
     require(rows == tuple(sorted(set(rows))), "a predicate is not said as it is known")
     require(all(each == canonical(operator, each) for _, _, each in rows), "an operand is not said as it is known")
-    code, kind = meaning(operator, operand)
+    code, kind = meaning(operator, operand.type)
     dimension = by_attribute[name][kind]
     if code in (TESTED, IS_PRESENT, IS_ABSENT):
         expression_of([rows])  # looks at its parts itself

@@ -6,7 +6,7 @@ members, and tests that need more than integers. The others are evaluated in clu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -162,7 +162,24 @@ class PredicateTable:
     def intern(self, rows: tuple[Row, ...]) -> int:
         """The number of a predicate. New ones are added unused."""
         number = self._numbers.get(rows)
-        return self._add(rows) if number is None else number
+        return self.intern_many([rows])[0] if number is None else number
+
+    def intern_many(self, several: Sequence[tuple[Row, ...]]) -> list[int]:
+        """The numbers of predicates, as `intern` gives them one by one."""
+        found, new = [], []
+        for rows in several:
+            number = self._numbers.get(rows)
+            if number is None:  # one that is free, or the next
+                number = self._free.pop() if self._free else len(self._rows)
+                if number == len(self._rows):
+                    self._rows.append(rows)
+                self._rows[number] = rows
+                self._numbers[rows] = number
+                new.append(number)
+            found.append(number)
+        self._columns.grow_to(len(self._rows))
+        self._enter(new)
+        return found
 
     def use(self, words: npt.NDArray[np.int64]) -> None:
         """Count clauses that use predicates. Brings labels up to date after `intern`."""
@@ -183,33 +200,31 @@ class PredicateTable:
         """
         return self._intervals.reband(self.dimensions)
 
-    def _add(self, rows: tuple[Row, ...]) -> int:
-        columns, number = self._columns, self._free.pop() if self._free else len(self._rows)
-        if number == len(self._rows):
-            self._rows.append(None)
-            columns.grow_to(number + 1)
-        self._rows[number] = rows
-        self._numbers[rows] = number
-        columns.uses.values[number] = 0
-        attribute, its_operator, operand = rows[0]
-        self.attributes.add(attribute)
-        operator, kind = meaning(its_operator, operand)
-        dimension = self._dimensions.look_at(attribute, kind)
-        self._constants.have_dimensions(len(self.dimensions))
-        columns.operator.values[number] = operator
-        columns.dimension.values[number] = dimension.number
-        columns.low.values[number] = dimension.hold(constant_in(operand)) if operator in (EQUAL, DIFFERENT) else 0
-        columns.cell.values[number] = -1
-        columns.initial.values[number] = FALSE if operator in _LED_TO else UNKNOWN
-        self._listed += operator in _LISTED
-        self._link(number, operator, dimension)
-        return number
+    def _enter(self, new: list[int]) -> None:
+        """Have kernels know predicates that have just been given numbers."""
+        columns, constants = self._columns, self._constants
+        # Each look at `values` takes as long as an entry, and they stay as they are until the columns grow.
+        operators, dimensions, low = columns.operator.values, columns.dimension.values, columns.low.values
+        uses, cell, initial = columns.uses.values, columns.cell.values, columns.initial.values
+        for number in new:
+            rows = self.rows(number)
+            attribute, its_operator, operand = rows[0]
+            self.attributes.add(attribute)
+            operator, kind = meaning(its_operator, operand.type)
+            dimension = self._dimensions.look_at(attribute, kind)
+            constants.have_dimensions(len(self.dimensions))
+            code = dimension.hold(constant_in(operand)) if operator in (EQUAL, DIFFERENT) else 0
+            uses[number], cell[number], low[number] = 0, -1, code
+            operators[number], dimensions[number] = operator, dimension.number
+            initial[number] = FALSE if operator in _LED_TO else UNKNOWN
+            self._listed += operator in _LISTED
+            self._link(number, rows, operator, dimension, code)
 
-    def _link(self, number: int, operator: int, dimension: Dimension) -> None:
+    def _link(self, number: int, rows: tuple[Row, ...], operator: int, dimension: Dimension, code: int) -> None:
         """Put a new predicate where phase one, or who gives it bounds, finds it."""
-        constants, rows = self._constants, self.rows(number)
+        constants = self._constants
         if operator in (EQUAL, DIFFERENT):
-            place = constants.place(dimension.number, int(self._columns.low.values[number]))
+            place = constants.place(dimension.number, code)
             if operator == EQUAL:
                 constants.equal.values[place] = number
         elif operator == MEMBER:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, repeat
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,12 @@ _BOUNDS = frozenset({"<", "<=", ">", ">="})
 _FLOAT, _STRING, _INT, _DECIMAL = (TYPES.index(name) for name in ("float", "string", "int", "decimal"))
 _NUMBERS = ("int", "float", "decimal")
 
+
+_IS = OPERATORS.index("is")
+_SPATIAL = [TYPES.index(name) for name in ("point", "box")]
+
+_LONG = 8
+"""Rows of a predicate, past which equal ones are not looked for."""
 
 FEW = 8
 """Subscriptions up to so many are translated one by one: working on columns would take longer."""
@@ -109,6 +115,7 @@ class _Columns:
         self.operator = codes(flat.field("operator"), OPERATOR_CODE)
         self.type = codes(flat.field("type"), TYPE_CODE)
         self._decimals: dict[int, Operand] = {}
+        self._ints: dict[int, Operand] = {}
         self.operand = self._operands()
 
     def _operands(self) -> npt.NDArray[np.int64]:
@@ -138,28 +145,45 @@ class _Columns:
         numbers: dict[Operand, int] = {}
         return [numbers.setdefault(operand, len(numbers)) for operand in self._decimals.values()]
 
-    def row(self, at: int) -> Row:
-        """One predicate as the table of predicates knows it."""
-        kind = int(self.type[at])
-        name, operator = self.names[self.attribute[at]], OPERATORS[self.operator[at]]
+    def rows(self, places: npt.NDArray[np.int64]) -> list[Row]:
+        """Predicates as the table of predicates knows them."""
+        codes = self.operator[places].tolist()
+        names = [self.names[at] for at in self.attribute[places].tolist()]
+        operators = [OPERATORS[at] for at in codes]
+        return list(zip(names, operators, self._operands_at(places, codes), strict=True))
+
+    def _operands_at(self, places: npt.NDArray[np.int64], operators: list[int]) -> list[Operand]:
+        types, integers = self.type[places], self.operand[places].tolist()
+        texts = self._values_at("text", places) if (types == _STRING).any() else repeat(None)
+        reals = self._values_at("real", places) if (types == _FLOAT).any() else repeat(0.0)
+        shapes = self._values_at("shape", places) if np.isin(types, _SPATIAL).any() else repeat(None)
+        columns = (places.tolist(), operators, types.tolist(), integers, reals, texts, shapes)
+        return list(map(self._operand, *columns))
+
+    def _values_at(self, field: str, places: npt.NDArray[np.int64]) -> list[Any]:
+        values: list[Any] = self.flat.field(field).take(pa.array(places)).to_pylist()
+        return values
+
+    def _operand(
+        self, at: int, operator: int, kind: int, integer: int, real: float, text: str | None, shape: Any
+    ) -> Operand:
+        """What belongs to a type is taken, and nothing else: the columns may hold more."""
+        if kind == _INT and operator != _IS:
+            # Attributes have ints in common, and what there is fewer of is sooner made and looked through.
+            return self._ints.get(integer) or self._ints.setdefault(integer, Operand("int", integer))
         if kind == NO_TYPE:
-            return name, operator, Operand()
-        if operator == "is":
-            return name, operator, Operand("float" if TYPES[kind] in _NUMBERS else TYPES[kind])
+            return Operand()
+        if operator == _IS:
+            return Operand("float" if TYPES[kind] in _NUMBERS else TYPES[kind])
+        if kind == _STRING:
+            return Operand("string", text=text)
+        if kind == _FLOAT:
+            return Operand("float", real=real)
         if kind == _DECIMAL:
-            return name, operator, self._decimals[at]
-        shape = self.flat.field("shape")[at].as_py()
-        return (
-            name,
-            operator,
-            Operand(
-                TYPES[kind],
-                int(self.operand[at]) if kind not in (_STRING, _FLOAT) and shape is None else 0,
-                self.flat.field("real")[at].as_py() if kind == _FLOAT else 0.0,
-                self.flat.field("text")[at].as_py() if kind == _STRING else None,
-                None if shape is None else tuple(shape),
-            ),
-        )
+            return self._decimals[at]
+        if shape is not None:
+            return Operand(TYPES[kind], shape=tuple(shape))
+        return Operand(TYPES[kind], integer)
 
 
 def _run_starts(columns: _Columns, clause_of: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -174,58 +198,66 @@ def _run_starts(columns: _Columns, clause_of: npt.NDArray[np.int64]) -> npt.NDAr
 def _interned(
     columns: _Columns, run_first: npt.NDArray[np.int64], predicates: PredicateTable
 ) -> npt.NDArray[np.int64]:
-    count = len(columns.attribute)
-    lengths = np.diff(np.concatenate([run_first, [count]]))
+    """The numbers of predicates, one for each run of rows; of equal runs only the first is looked up."""
+    lengths = np.diff(np.append(run_first, len(columns.attribute)))
     words = np.zeros(len(run_first), np.int64)
-    single = lengths == 1
-    words[single] = _interned_singles(columns, run_first[single], predicates)
-    double = lengths == 2
-    words[double] = _interned_doubles(columns, run_first[double], predicates)
-    for at in np.flatnonzero(lengths > 2).tolist():
-        start = int(run_first[at])
-        rows = sorted({columns.row(row) for row in range(start, start + int(lengths[at]))})
-        words[at] = predicates.intern(tuple(rows))
+    same_row = _same_rows(columns)
+    for these in (lengths == 1, lengths > 1):
+        first, length = run_first[these], lengths[these]
+        group = _same_runs(same_row, first, length)
+        leaders = _first_of_each(group)
+        found = _looked_up(columns, first[leaders], length[leaders], predicates)
+        words[these] = np.array(found, np.int64)[group]
     return words
 
 
-def _interned_singles(
-    columns: _Columns, rows: npt.NDArray[np.int64], predicates: PredicateTable
-) -> npt.NDArray[np.int64]:
-    if not len(rows):
-        return np.zeros(0, np.int64)
-    group = _alike(columns, rows)
-    interned = [predicates.intern((columns.row(at),)) for at in rows[_leaders(group)].tolist()]
-    return np.array(interned, np.int64)[group]
+def _looked_up(
+    columns: _Columns, first: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], predicates: PredicateTable
+) -> list[int]:
+    """The numbers of the predicates that runs of rows are."""
+    ends = np.cumsum(lengths)
+    begins = ends - lengths
+    rows = columns.rows(np.repeat(first - begins, lengths) + np.arange(lengths.sum()))
+    runs = (rows[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True))
+    return predicates.intern_many([tuple(run) if len(run) == 1 else tuple(sorted(set(run))) for run in runs])
 
 
-def _interned_doubles(
-    columns: _Columns, rows: npt.NDArray[np.int64], predicates: PredicateTable
-) -> npt.NDArray[np.int64]:
-    """Predicates of a row and the next one each, as ranges with two ends are."""
-    if not len(rows):
-        return np.zeros(0, np.int64)
-    either = _alike(columns, np.concatenate([rows, rows + 1]))
-    group = _groups(either[: len(rows)], either[len(rows) :])
-    interned = [
-        predicates.intern(tuple(sorted({columns.row(at), columns.row(at + 1)})))
-        for at in rows[_leaders(group)].tolist()
-    ]
-    return np.array(interned, np.int64)[group]
-
-
-def _alike(columns: _Columns, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Numbers from 0 for the distinct ones among some rows."""
+def _same_rows(columns: _Columns) -> npt.NDArray[np.int64]:
+    """A number for each row, the same for the same predicate."""
     # Shapes are few, and each is a predicate of its own; everything else is told apart by two integers.
-    shaped = columns.flat.field("shape").is_valid().to_numpy(zero_copy_only=False)[rows]
-    code = (columns.attribute[rows] * 64 + columns.operator[rows]) * 16 + columns.type[rows] + 1
-    return _groups(code, np.where(shaped, -1 - rows, columns.operand[rows]))
+    shaped = columns.flat.field("shape").is_valid().to_numpy(zero_copy_only=False)
+    code = (columns.attribute * 64 + columns.operator) * 16 + columns.type + 1
+    return _groups(code, np.where(shaped, -1 - np.arange(len(code)), columns.operand))
 
 
-def _leaders(group: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The first of each group."""
-    leaders = np.zeros(group.max() + 1, np.int64)
-    leaders[group[::-1]] = np.arange(len(group))[::-1]
-    return leaders
+def _same_runs(
+    same_row: npt.NDArray[np.int64], first: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """A number for each run of rows, from 0 in the order in which they come; the same for the same rows."""
+    group, used = np.zeros(len(first), np.int64), 0
+    for length in np.unique(lengths).tolist():
+        those = np.flatnonzero(lengths == length)
+        if length > _LONG:
+            same = np.arange(len(those))
+        else:
+            same = same_row[first[those]]
+            for step in range(1, length):
+                same = _groups(same, same_row[first[those] + step])
+        group[those] = used + same
+        used += int(same.max()) + 1
+    return _numbered(group)
+
+
+def _first_of_each(group: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Where each number from 0 on comes first."""
+    first = np.zeros(int(group.max(initial=-1)) + 1, np.int64)
+    first[group[::-1]] = np.arange(len(group))[::-1]
+    return first
+
+
+def _numbered(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Numbers from 0 for distinct values, in the order in which they come."""
+    return np.asarray(pa.array(values).dictionary_encode().indices.to_numpy(), np.int64)
 
 
 def _groups(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -233,4 +265,4 @@ def _groups(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> npt.NDA
     one_codes, other_codes = pa.array(one).dictionary_encode(), pa.array(other).dictionary_encode()
     pairs = one_codes.indices.to_numpy().astype(np.int64) * len(other_codes.dictionary)
     pairs += other_codes.indices.to_numpy()
-    return np.asarray(pa.array(pairs).dictionary_encode().indices.to_numpy(), np.int64)
+    return _numbered(pairs)
