@@ -105,7 +105,7 @@ def width_of_single(engine):
 def widths_of_batch(engine, events):
     index = index_of(engine)
     blocks = index._encoder.blocks(EventBatch.of(events, index.attributes))
-    return [block.code.shape for _, block, _ in blocks]
+    return [block.code.shape for _, block in blocks]
 
 
 @every_variant

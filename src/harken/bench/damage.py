@@ -58,7 +58,7 @@ def mutate(folder: Path, chance: Random) -> str:
         try:
             path = chance.choice(sorted(each for each in contents(folder).iterdir() if _is_plain(each)))
             mutation(path, chance)
-        except (OSError, ValueError, LookupError, EOFError, pa.ArrowException):
+        except (OSError, ValueError, LookupError, EOFError, MemoryError, pa.ArrowException):
             continue  # what an earlier mutation left has nothing of the kind
         done.append(f"{mutation.__name__} {path.name}")
     if chance.random() < 0.15:

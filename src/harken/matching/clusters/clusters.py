@@ -6,16 +6,20 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.matching.clusters.kernels.blocks import FREE_CLASSES, cluster_sizes, copy_compact, lines_in_use
+from harken.matching.clusters.kernels.choosing import nothing_asked
+from harken.matching.clusters.kernels.filters import make_filters
 from harken.matching.clusters.kernels.placing import ReadClauses, place_clauses, read_clauses, take_out
 from harken.matching.clusters.kernels.soundness import Found
-from harken.matching.clusters.soundness import check_clusters, check_tables
+from harken.matching.clusters.soundness import check_clusters, check_filters, check_tables
 from harken.matching.contract import Slots
 from harken.matching.growing import GrowingArray
 from harken.matching.kernels.layout import (
     ALL_TABLE,
+    ALWAYS,
     CLAUSE,
     END_NODE,
     END_SHARED,
+    FILTER,
     FIRST_KEY_TABLE,
     FREE_NODE,
     FREE_SHARED,
@@ -38,6 +42,9 @@ from harken.model import capacity
 
 SMALLEST = 1_024 * LINE
 
+MOST = 6.0
+"""Clauses per key, on average, up to which filters pay."""
+
 WASTE = 1.6
 """How many times the room that clusters need they may take, unless something else is asked for."""
 
@@ -48,6 +55,7 @@ class ClusterStore:
     def __init__(self) -> None:
         self.words: npt.NDArray[np.uint32] = np.zeros(SMALLEST, np.uint32)
         self.directory: npt.NDArray[np.uint32] = np.zeros(64, np.uint32)
+        self.filters: npt.NDArray[np.uint16] = np.zeros(FILTER, np.uint16)
         self.free = np.zeros(FREE_CLASSES, np.int64)
         self.free[0] = 1  # block 0 stands for none
         self.block_of = GrowingArray(np.uint32)
@@ -67,6 +75,7 @@ class ClusterStore:
         self._radix = GrowingArray(np.int64)
         self._closed = GrowingArray(np.bool_)
         self._population = GrowingArray(np.int64)
+        self._filter = GrowingArray(np.int64)
         self._end = 0
         self._first.append(0)
         for _ in (ALL_TABLE, PREDICATE_TABLE, PRESENCE_TABLE, RANGE_TABLE):
@@ -79,6 +88,7 @@ class ClusterStore:
             "clusters": int(self.free[0]) * LINE * 4,
             "room to grow": self.words.nbytes - int(self.free[0]) * LINE * 4,
             "directory": self.directory.nbytes,
+            "filters": self.filters.nbytes,
             "locations": self.block_of.nbytes,
             "shared clauses": self._shared_block.nbytes + self._shared_head.nbytes + self._nodes.nbytes,
         }
@@ -93,6 +103,7 @@ class ClusterStore:
             self._radix.values,
             self._closed.values,
             self._population.values,
+            self._filter.values,
         )
 
     def blocks(self) -> Blocks:
@@ -100,6 +111,7 @@ class ClusterStore:
         return Blocks(
             self.words,
             self.directory,
+            self.filters,
             self.block_of.values,
             self._shared_block.values,
             self._shared_head.values,
@@ -113,6 +125,7 @@ class ClusterStore:
         arrays = {
             "words": self.words[: int(self.free[0]) * LINE],
             "directory": self.directory[: self._end],
+            "filters": self.filters,
             "free": self.free,
             "block_of": self.block_of.values,
             "shared_block": self._shared_block.values[: spare[END_SHARED]],
@@ -142,9 +155,15 @@ class ClusterStore:
         self._radix = GrowingArray.of(state.array("radix", np.int64))
         self._closed = GrowingArray.of(state.array("closed", np.bool_))
         self._population = GrowingArray.of(state.array("population", np.int64))
+        self._filter = GrowingArray(np.int64, size=len(self.schemas))
+        if "filters" in state.arrays:  # or it was saved when there were none
+            self.filters = state.array("filters", np.uint16)
+            self._filter = GrowingArray.of(state.array("filter", np.int64))
         tables, size = self.tables(), self._size.values
         check_tables(predicates, tables, size, self.directory, self.schemas)
-        return check_clusters(predicates, tables, size, self.blocks(), self.free, slots)
+        found = check_clusters(predicates, tables, size, self.blocks(), self.free, slots)
+        check_filters(predicates, tables, self.blocks())
+        return found
 
     def add_key_table(self, dimensions: tuple[int, ...], radixes: tuple[int, ...]) -> int:
         """A table whose keys are equalities on these dimensions, for codes below the radixes; its number.
@@ -198,10 +217,10 @@ class ClusterStore:
     def place(self, predicates: PredicateArrays, chances: Chances, clauses: Clauses) -> None:
         """Put clauses under their best access paths. Linear in their number."""
         residual = np.zeros(int(np.diff(clauses.first).max(initial=0)) + 1, np.int64)
-        done = 0
+        asked, done = nothing_asked(predicates), 0
         while True:
             tables, blocks = self.tables(), self.blocks()
-            done = place_clauses(predicates, tables, blocks, self.free, chances, clauses, done, residual)
+            done = place_clauses(predicates, tables, blocks, self.free, chances, clauses, done, asked, residual)
             if done == len(clauses.slot):
                 return
             self.grow()
@@ -272,7 +291,60 @@ class ClusterStore:
     def close_key_table(self, table: int) -> None:
         """Let no clause enter a key table and no event look there; its clauses can still be moved."""
         self._closed.values[table] = True
+        self._filter.values[table] = 0
         self.schemas[table] = ()
+
+    @property
+    def has_filters(self) -> bool:
+        """Whether some key tables have filters."""
+        return bool(self._filter.values.any())
+
+    def crowded(self) -> npt.NDArray[np.int64]:
+        """The directory entries of keys that have more entries than their filters have room for."""
+        places = [np.zeros(0, np.int64)]
+        for table in np.flatnonzero(self._filter.values).tolist():
+            first, keys = int(self._filter.values[table]), self._keys(table)
+            words = self.filters[first * FILTER : (first + keys) * FILTER : FILTER]
+            places.append(self._base.values[table] + np.flatnonzero(words == ALWAYS))
+        return np.concatenate(places)
+
+    def filter(self, predicates: PredicateArrays) -> bool:
+        """Have filters for the key tables they pay for, those with many clauses per key; whether some are new.
+
+        Linear in the keys of these tables, and in their clauses, if there are.
+        """
+        keys = {table: self._keys(table) for table in range(FIRST_KEY_TABLE, len(self.schemas))}
+        wanted = self._tables_to_filter(keys)
+        if wanted == [table for table in keys if self._filter.values[table]]:
+            return False
+        counts = np.cumsum([1, *(keys[table] for table in wanted)])
+        filters, first = np.zeros(int(counts[-1]) * FILTER, np.uint16), np.zeros(len(self.schemas), np.int64)
+        first[wanted] = counts[:-1]
+        tables = self.tables()._replace(filter=first)
+        blocks = self.blocks()._replace(filters=filters)
+        for table in wanted:
+            make_filters(predicates, tables, blocks, table, keys[table])
+        self.filters = filters
+        self._filter.values[:] = first
+        return True
+
+    def _tables_to_filter(self, keys: dict[int, int]) -> list[int]:
+        """Those with the most clauses per key, as long as they have enough of them together."""
+        population = self._population.values
+        open_tables = [table for table in keys if self.schemas[table] and population[table]]
+        wanted, all_keys = [], 0
+        all_clauses = int(population[open_tables].sum()) if open_tables else 0
+        for table in sorted(open_tables, key=lambda table: -population[table] / keys[table]):
+            all_keys += keys[table]
+            if all_keys > all_clauses:
+                break
+            wanted.append(table)
+        return sorted(wanted) if all_clauses <= MOST * all_keys else []
+
+    def _keys(self, table: int) -> int:
+        """How many keys a key table has places for."""
+        keyed = slice(self._first.values[table], self._first.values[table + 1])
+        return int(np.prod(self._radix.values[keyed]))
 
     def compact(self, waste: float = WASTE) -> None:
         """Lay the clusters side by side if they take so many times the room they need. Linear in their size."""
@@ -308,6 +380,7 @@ class ClusterStore:
         self._size.append(places)
         self._first.append(len(self._dimension))
         self._closed.append(False)
+        self._filter.append(0)
         self._end += places
         return self._population.append(0)
 

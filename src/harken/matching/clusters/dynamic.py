@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.matching.clusters.cost import calibrated
+from harken.matching.clusters.kernels.choosing import nothing_asked
 from harken.matching.clusters.kernels.maintaining import saved_by, tally_savings
 from harken.matching.clusters.keyed import KeyedMatcher, Schema
 from harken.matching.contract import Slots, Stats
@@ -23,6 +24,9 @@ MOST_TABLES = 256
 
 MOST_DIMENSIONS = 256
 """Dimensions that are considered for keys."""
+
+FILTERED_LOOKUP = 0.5
+"""What a lookup costs where keys have filters, beside one where they have none: one read instead of two."""
 
 TOGETHER = 8
 """Tables that are made at once, at most."""
@@ -101,7 +105,7 @@ class DynamicMatcher(KeyedMatcher):
         """Drop tables that do not pay, then make those that do, best first, as long as there are any."""
         with self._changing():
             self._chances = None
-            worth = calibrated().checks_per_lookup
+            worth = calibrated().checks_per_lookup * (FILTERED_LOOKUP if self._store.has_filters else 1.0)
             self._drop_idle(self._margin * worth / 3)
             while len(self._store.schemas) < MOST_TABLES:
                 wanted = self._best_schemas(self._margin * worth)
@@ -113,6 +117,7 @@ class DynamicMatcher(KeyedMatcher):
                 origins = sorted(set().union(*wanted.values()))
                 self._moves += self._redistribute(self._places(origins))
             self._store.compact()
+            self._filter()
 
     def _places(self, tables: Iterable[int]) -> npt.NDArray[np.int64]:
         """The directory entries in use of these tables."""
@@ -185,11 +190,11 @@ class DynamicMatcher(KeyedMatcher):
     def _table_benefits(self) -> npt.NDArray[np.float64]:
         """The checks per event that each key table saves, from a sample of its clusters."""
         store, benefits = self._store, np.zeros(len(self._store.schemas))
-        clause = np.zeros(self._widest + 1, np.int64)
+        clause, asked = np.zeros(self._widest + 1, np.int64), nothing_asked(self._predicates.arrays())
         for table in range(FIRST_KEY_TABLE, len(store.schemas)):
             places = store.used_places(table)
             step = 1 + len(places) // SAMPLED_CLUSTERS
             arrays, chances = self._predicates.arrays(), self._estimated()
-            saved = saved_by(arrays, store.tables(), store.blocks(), chances, table, places[::step], clause)
+            saved = saved_by(arrays, store.tables(), store.blocks(), chances, table, places[::step], asked, clause)
             benefits[table] = saved * step
         return benefits

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from harken.matching.clusters.clusters import ClusterStore
 from harken.matching.clusters.kernels.blocks import find_entry
-from harken.matching.clusters.kernels.maintaining import redistribute
+from harken.matching.clusters.kernels.choosing import nothing_asked
+from harken.matching.clusters.kernels.maintaining import Room, redistribute
 from harken.matching.clusters.kernels.matching import match_events
 from harken.matching.clusters.kernels.placing import clause_predicates
 from harken.matching.clusters.single import SingleMatching
@@ -175,7 +176,7 @@ class ClusterMatcher(EncodedMatcher):
 
         Linear in the events and in the clauses. Must not run beside anything else.
         """
-        for block in [block for _, block, _ in self._encoder.blocks(events, SAMPLE)]:
+        for block in [block for _, block in self._encoder.blocks(events, SAMPLE)]:
             self._statistics.observe(block, self._predicates)
         self._chances = None
         self._choose_anew()
@@ -184,10 +185,11 @@ class ClusterMatcher(EncodedMatcher):
         """Move the clauses at these directory entries to the best access paths there are; how many moved."""
         store, moved, done = self._store, np.zeros(1, np.int64), 0
         clause, residual = np.zeros((2, self._widest + 1), np.int64)
-        chances = self._estimated()
+        chances, asked = self._estimated(), nothing_asked(self._predicates.arrays())
         while True:
             arrays, tables, blocks = self._predicates.arrays(), store.tables(), store.blocks()
-            done = redistribute(arrays, tables, blocks, store.free, chances, places, done, clause, residual, moved)
+            room = Room(store.free, asked, clause, residual)
+            done = redistribute(arrays, tables, blocks, chances, places, done, room, moved)
             if done == len(places):
                 return int(moved[0])
             store.grow()
@@ -228,6 +230,12 @@ class ClusterMatcher(EncodedMatcher):
                 np.concatenate([self._store.used_places(each) for each in range(len(self._store.schemas))])
             )
             self._store.compact()
+            self._filter()
+
+    def _filter(self) -> None:
+        """Have filters where they pay, and clauses spread over the keys that have them."""
+        if self._store.filter(self._predicates.arrays()):
+            self._redistribute(self._store.crowded())
 
     def _fitted(self, old: Workspace | None) -> Workspace:
         index, predicates = self._index, self._predicates

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.matching.clusters.kernels.blocks import FREE_CLASSES
+from harken.matching.clusters.kernels.filters import filters_are_sound
 from harken.matching.clusters.kernels.soundness import Found, clusters_are_sound, owners_are_sound, room_is_sound
 from harken.matching.contract import Slots
 from harken.matching.kernels.layout import (
@@ -15,6 +16,7 @@ from harken.matching.kernels.layout import (
     CELLS,
     END_NODE,
     END_SHARED,
+    FILTER,
     FIRST_KEY_TABLE,
     LINE,
     NODE,
@@ -40,7 +42,7 @@ def check_tables(
     """Whether every key that an event can have leads to a place of its table."""
     count, dimensions = len(tables.base), len(predicates.equal_first)
     require(count >= FIRST_KEY_TABLE, "there are too few tables")
-    for each in (size, tables.closed, tables.population, schemas):
+    for each in (size, tables.closed, tables.population, tables.filter, schemas):
         require(len(each) == count, "not all is said of all tables")
     first = tables.first
     require(len(first) == count + 1 and first[0] == 0 and (np.diff(first) >= 0).all(), "tables have no schemas")
@@ -75,6 +77,21 @@ def _check_keys(tables: Tables, table: int, size: int) -> None:
         require(int(tables.stride[at]) == places and tables.radix[at] >= 1, "keys have no places")
         places *= int(tables.radix[at])
         require(places <= size, "a table has fewer places than keys")
+
+
+def check_filters(predicates: PredicateArrays, tables: Tables, blocks: Blocks) -> None:
+    """Whether filters let through all that is there. Tables and clusters have been checked."""
+    first, room = tables.filter, len(blocks.filters) // FILTER
+    require(room * FILTER == len(blocks.filters) and room > 0, "filters are missing")
+    require(not blocks.filters[:FILTER].any(), "what has no filter has one")
+    keys = np.zeros(len(first), np.int64)
+    for table in np.flatnonzero(first).tolist():
+        require(table >= FIRST_KEY_TABLE and not tables.closed[table], "a table has filters that can have none")
+        keys[table] = np.prod(tables.radix[tables.first[table] : tables.first[table + 1]])
+    require(lie_apart(first, keys, room), "two tables have one filter")
+    for table in np.flatnonzero(first).tolist():
+        sound = filters_are_sound(predicates, tables, blocks, table, int(keys[table]))
+        require(sound, "a filter holds back what is there")
 
 
 def check_clusters(

@@ -9,7 +9,6 @@ from harken.matching.clusters.kernels.sampling import Equalities, sample_equalit
 from harken.matching.clusters.keyed import MOST_PLACES, KeyedMatcher, Schema
 from harken.matching.clusters.schemas import Sample, Terms, choose
 from harken.matching.contract import Slots, Stats
-from harken.matching.kernels.layout import FIRST_KEY_TABLE
 from harken.matching.saving import State
 
 SAMPLED = 20_000
@@ -69,6 +68,7 @@ class StaticMatcher(KeyedMatcher):
             tables = range(len(self._store.schemas))
             self._redistribute(np.concatenate([self._store.used_places(table) for table in tables]))
             self._store.compact(WASTE)
+            self._filter()
 
     def stats(self) -> Stats:
         """As every cluster matcher, and the key tables in the order of the choice.
@@ -105,9 +105,8 @@ class StaticMatcher(KeyedMatcher):
         into = Equalities(
             np.zeros(most + 1, np.int64), np.zeros(most * room, np.int64), np.zeros(most * room), np.zeros(most)
         )
-        without_keys = tables._replace(base=tables.base[:FIRST_KEY_TABLE])
         arrays, blocks, clause = self._predicates.arrays(), self._store.blocks(), np.zeros(room, np.int64)
-        count = sample_equalities(arrays, tables, without_keys, blocks, self._estimated(), every, clause, into)
+        count = sample_equalities(arrays, tables, blocks, self._estimated(), every, clause, into)
         first, end = into.first[: count + 1], into.first[count]
         weight = total / count if count else 1.0
         return Sample(first, into.dimension[:end], into.chance[:end], into.otherwise[:count], weight)

@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from harken.matching.encoding.columns import MOST_ROOM, EventColumns, Full
-from harken.matching.encoding.locality import EventOrder, order_of
+from harken.matching.encoding.locality import NO_ORDER, gathered, in_order
 from harken.matching.encoding.reading import RowReader, presence_dimensions
 from harken.matching.events.batch import EventBatch
 from harken.matching.events.columns import Column, Numbers
-from harken.matching.kernels.encoding import codes_by_place, codes_by_search, rows_in_order
+from harken.matching.kernels.encoding import codes_by_place, codes_by_search, rows_of
 from harken.matching.kernels.layout import MISSING, UNLISTED, Events
 from harken.matching.predicates.dimensions import Dimension
 from harken.matching.predicates.table import PredicateTable
@@ -49,11 +49,18 @@ class Encoder:
 
     def blocks(
         self, batch: EventBatch, size: int = BLOCK, leading: tuple[int, ...] = ()
-    ) -> Iterator[tuple[int, Events, EventOrder | None]]:
-        """A batch, block by block: the row it begins at, its events, and the order they were brought into, if any.
+    ) -> Iterator[tuple[int, Events]]:
+        """A batch, block by block: the row it begins at, and its events.
 
-        With `leading` dimensions, events that are alike there come one after the other.
+        With `leading` dimensions blocks are larger, and events that are alike there are matched together.
         """
+        if not leading:
+            yield from self._blocks(batch, size)
+            return
+        for start, alike in gathered(self._blocks(batch, size)):
+            yield start, in_order(alike, leading)
+
+    def _blocks(self, batch: EventBatch, size: int) -> Iterator[tuple[int, Events]]:
         if batch.flat_rows is not None:
             for start in range(0, len(batch), size):
                 yield from self._row_blocks(start, batch.flat_rows[start : start + size])
@@ -69,7 +76,7 @@ class Encoder:
             for name, column in slices.items():
                 if column.foreign is not None:
                     batch.foreign[name] += int(np.count_nonzero(column.foreign))
-            yield start, *self._in_order(events, leading)
+            yield start, _by_row(events)
 
     def events(
         self,
@@ -84,9 +91,9 @@ class Encoder:
         first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         numbers = np.array([number for _, number in also], np.int32)
         by_column = columns.column, columns.dimension, columns.label_column, columns.band
-        return Events(code, label, *by_column, first, numbers)
+        return Events(code, label, *by_column, first, numbers, NO_ORDER)
 
-    def _row_blocks(self, start: int, rows: list[FlatEvent]) -> Iterator[tuple[int, Events, None]]:
+    def _row_blocks(self, start: int, rows: list[FlatEvent]) -> Iterator[tuple[int, Events]]:
         """Events that came one by one, in several blocks if few of them have the same attributes."""
         known: RowReader | None = getattr(self._own, "reader", None)
         self._own.reader = None  # not for whatever interrupts this thread
@@ -98,7 +105,7 @@ class Encoder:
         if reader.columns.room <= MOST_ROOM and events is not None:
             self._own.reader = reader
         if events is not None:
-            yield start, events, None
+            yield start, events
             return
         half = len(rows) // 2
         yield from self._row_blocks(start, rows[:half])
@@ -148,16 +155,6 @@ class Encoder:
             for dimension in presence_dimensions(self._predicates, name, below_only=True):
                 block.code_of(dimension)[column.foreign] = UNLISTED
 
-    def _in_order(self, events: Events, leading: tuple[int, ...]) -> tuple[Events, EventOrder | None]:
-        """Events that were encoded column by column as kernels read them: row by row, in the order of memory."""
-        order = order_of(events, leading)
-        if order is None:
-            code, label = np.ascontiguousarray(events.code), np.ascontiguousarray(events.label)
-            return events._replace(code=code, label=label), None
-        rows = np.empty(events.code.shape, np.int32)
-        rows_in_order(events.code.T, order, rows)
-        return events._replace(code=rows, label=np.ascontiguousarray(events.label[order])), order
-
     def _encode(self, dimension: Dimension, column: Column, block: _Block) -> None:
         numbers = column.numbers
         if numbers is None:
@@ -190,6 +187,13 @@ class Encoder:
         for row, place in enumerate(places.tolist()):
             if place >= 0:
                 also.extend((row, number) for number in passed[place])
+
+
+def _by_row(events: Events) -> Events:
+    """Events that were encoded column by column as kernels read them."""
+    code = np.empty(events.code.shape, np.int32)
+    rows_of(events.code.T, code)
+    return events._replace(code=code, label=np.ascontiguousarray(events.label))
 
 
 class _Block(NamedTuple):

@@ -1,4 +1,4 @@
-"""The order of events within a block: those that look at the same memory come one after the other.
+"""The order in which events are matched: those that look at the same memory come one after the other.
 
 Keys are numbered so that the constants most clauses ask for count most: clusters whose keys differ only in the
 others lie side by side. Where the index is far larger than the caches, events are matched in the same order.
@@ -6,16 +6,13 @@ others lie side by side. Where the index is far larger than the caches, events a
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from harken.matching.contract import Pairs
+from harken.matching.kernels.encoding import order_by
 from harken.matching.kernels.layout import Events, Tables
-
-EventOrder: TypeAlias = npt.NDArray[np.int64]
-"""For each event in its new place, which it was."""
 
 LEADING = 2
 """Dimensions that events are ordered by."""
@@ -23,8 +20,19 @@ LEADING = 2
 LARGE = 8 << 20
 """Bytes of clusters from which on ordering events pays: some times what the caches of one core hold."""
 
-SORTED_BLOCK = 16_384
-"""Events that are ordered together: the more, the more of them look at the same memory."""
+FEWEST = 256
+"""Events that it pays to order."""
+
+SORTED = 131_072
+"""Events that are ordered together, at most: the more, the more of them look at the same memory."""
+
+TOGETHER = 16_384
+"""Of these, events that are encoded together."""
+
+MOST_KEYS = 1 << 20
+"""Keys that events are put in order by without comparing them."""
+
+NO_ORDER = np.zeros(0, np.int64)
 
 
 def leading_dimensions(tables: Tables, nbytes: int) -> tuple[int, ...]:
@@ -37,20 +45,52 @@ def leading_dimensions(tables: Tables, nbytes: int) -> tuple[int, ...]:
     return tuple(dimension for dimension in ranked if clauses[dimension])
 
 
-def order_of(events: Events, leading: tuple[int, ...]) -> EventOrder | None:
-    """The events in the order of the clusters they look at; None if they had better stay as they are."""
-    if not leading or len(events.code) < SORTED_BLOCK // 8 or len(events.also):
-        return None
-    key = np.zeros(len(events.code), np.int64)
+def gathered(blocks: Iterable[tuple[int, Events]]) -> Iterator[tuple[int, Events]]:
+    """Blocks, one after the other, as fewer and larger ones. Only those whose columns are the same go together."""
+    start, alike, count = 0, list[Events](), 0
+    for begin, events in blocks:
+        if alike and (events.column is not alike[0].column or count + len(events.code) > SORTED):
+            yield start, _together(alike)
+            alike, count = [], 0
+        start = start if alike else begin
+        alike.append(events)
+        count += len(events.code)
+    if alike:
+        yield start, _together(alike)
+
+
+def _together(blocks: Sequence[Events]) -> Events:
+    if len(blocks) == 1:
+        return blocks[0]
+    code, label = (np.concatenate([each[at] for each in blocks]) for at in (0, 1))
+    ends = np.cumsum([0, *(len(each.also) for each in blocks)])
+    first = [each.also_first[:-1] + end for each, end in zip(blocks, ends, strict=False)]
+    also = np.concatenate([each.also for each in blocks])
+    return blocks[0]._replace(
+        code=code, label=label, also_first=np.append(np.concatenate(first), ends[-1]), also=also
+    )
+
+
+def in_order(events: Events, leading: tuple[int, ...]) -> Events:
+    """Events to be matched in the order of the clusters they look at, if they are enough for that to pay."""
+    if len(events.code) < FEWEST:
+        return events
+    keys = np.zeros(len(events.code), np.int64)
+    count = 1
     for dimension in leading:
-        key = key << 31 | events.code[:, events.column[dimension]]
-    return np.argsort(key)
+        codes = events.code[:, events.column[dimension]]
+        radix = int(codes.max()) + 2  # one more for those that are missing
+        keys, count = keys * radix + codes + 1, count * radix
+    if count > MOST_KEYS:
+        return events._replace(order=np.argsort(keys))
+    order = np.empty(len(keys), np.int64)
+    order_by(keys, np.zeros(count, np.int64), order)
+    return events._replace(order=order)
 
 
-def in_event_order(order: EventOrder | None, pairs: Pairs) -> Pairs:
-    """Matches of events in that order, if any, as matches of the events as they came."""
-    if order is None:
+def in_event_order(events: Events, pairs: Pairs) -> Pairs:
+    """Matches as they were found, in the order of the events."""
+    if not len(events.order):
         return pairs
-    rows = order[pairs[0]]
-    ascending = np.argsort(rows, kind="stable")
-    return rows[ascending], pairs[1][ascending]
+    ascending = np.argsort(pairs[0], kind="stable")
+    return pairs[0][ascending], pairs[1][ascending]

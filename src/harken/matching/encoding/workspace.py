@@ -9,7 +9,20 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.matching.contract import Pairs, Slots
-from harken.matching.kernels.layout import CHECKS, COUNTERS, REPEATS, RING, VISITS, Events, Results, Scratch
+from harken.matching.kernels.layout import (
+    ALWAYS,
+    CHECKS,
+    COUNTERS,
+    REPEATS,
+    RING,
+    SHORT_NUMBERS,
+    SHORT_SHIFT,
+    TRUE,
+    VISITS,
+    Events,
+    Results,
+    Scratch,
+)
 from harken.model.events import FlatEvent
 
 SURVIVORS = 4_096
@@ -63,7 +76,7 @@ class Workspace:
             made = cls(index, _scratch(known, places, columns), first_results())
         else:
             scratch = old.scratch
-            fits = len(scratch.truth) >= known and len(scratch.places) >= RING * places
+            fits = len(scratch.touched) >= known and len(scratch.places) >= RING * places
             if not fits or len(scratch.columns) < columns:
                 scratch = _scratch(known, places, columns)._replace(counts=scratch.counts)
             made = cls(index, scratch, old.results, events=old.events, matches=old.matches)
@@ -113,11 +126,16 @@ def _results(room: int) -> Results:
 def _scratch(known: int, places: int, columns: int) -> Scratch:
     """Scratch for so many predicates, places that an event may open, and attributes of key tables."""
     room = known + known // 2 + 64
+    short = np.zeros(SHORT_SHIFT + max(room, SHORT_NUMBERS), np.uint8)
+    short[ALWAYS] = TRUE
     return Scratch(
-        np.zeros(room, np.uint8),
+        short[SHORT_SHIFT:],
+        short,
         np.zeros(room, np.int32),
         np.zeros(RING * (places + places // 2), np.int64),
         np.zeros(RING, np.int64),
+        np.zeros(2 * RING * (places + places // 2), np.int64),
+        np.zeros(places + places // 2, np.int64),
         np.zeros(2 * SURVIVORS, np.int64),
         np.zeros(SURVIVORS + 1, np.int64),
         np.zeros(COUNTERS, np.int64),

@@ -52,11 +52,22 @@ def codes_by_search(
 
 
 @tight
-def rows_in_order(
-    columns: npt.NDArray[np.int32], order: npt.NDArray[np.int64], rows: npt.NDArray[np.int32]
-) -> None:
-    """Columns, each contiguous, as rows, each contiguous and in that order."""
-    for row in range(len(order)):
-        at = order[row]
+def rows_of(columns: npt.NDArray[np.int32], rows: npt.NDArray[np.int32]) -> None:
+    """Columns, each contiguous, as rows, each contiguous."""
+    for row in range(len(rows)):
         for column in range(len(columns)):
-            rows[row, column] = columns[column, at]
+            rows[row, column] = columns[column, row]
+
+
+@tight
+def order_by(keys: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], order: npt.NDArray[np.int64]) -> None:
+    """Rows by their keys, ascending, those of one key as they are. `ends` has a zero for every key."""
+    for row in range(len(keys)):
+        ends[keys[row]] += 1
+    end = 0
+    for key in range(len(ends)):
+        end += ends[key]
+        ends[key] = end
+    for row in range(len(keys) - 1, -1, -1):
+        ends[keys[row]] -= 1
+        order[ends[keys[row]]] = row

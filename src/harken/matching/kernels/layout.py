@@ -13,6 +13,8 @@ that several subscriptions ask for, and those of subscriptions that have several
 **The directory** maps access paths to blocks (in cache lines from the start of the words; 0 is none). Each
 table owns a region of it: table t has the entries from base[t] on.
 
+**Filters** (clusters/kernels/filters.py) stand before the clusters of keys, and say of most that nothing matches.
+
 **Bands.** The constants that order predicates of a dimension compare with are cut into bands of about equal size,
 and clauses stand in **cells** by the bands that their bounds lie in: upper bounds by band, lower bounds by band,
 and ranges in a pyramid of ever wider bands, each at the level where it spans no more than two.
@@ -41,6 +43,19 @@ SHARED = 1 << 31
 
 FALSE, TRUE, UNKNOWN = range(3)
 """What the truth vector says of a predicate."""
+
+FILTERED = 8
+FILTER = 2 * FILTERED
+"""Entries that a filter has room for, and its words (clusters/kernels/filters.py)."""
+
+NEVER, ALWAYS, SHORT_SHIFT = range(3)
+"""Words of a filter: those of predicates are their numbers, shifted by two that are never and always true."""
+
+SHORT_NUMBERS = (1 << 16) - SHORT_SHIFT
+"""Predicates below this can be words of a filter."""
+
+FILTER_BITS = 32
+"""A place that an event opens is a place in the directory, and above so many bits its filter, 0 if it has none."""
 
 # Where in a table's region an access path's entry is, by table: at 0, by predicate, by dimension, by cell, by key.
 ALL_TABLE, PREDICATE_TABLE, PRESENCE_TABLE, RANGE_TABLE, FIRST_KEY_TABLE = range(5)
@@ -110,6 +125,8 @@ class Tables(NamedTuple):
     closed: npt.NDArray[np.bool_]
     """Whether no clause may enter and no event looks there."""
     population: npt.NDArray[np.int64]
+    filter: npt.NDArray[np.int64]
+    """The filter of the table's first key, or 0: those of its keys follow each other."""
 
 
 class Chances(NamedTuple):
@@ -128,6 +145,8 @@ class Blocks(NamedTuple):
 
     words: npt.NDArray[np.uint32]
     directory: npt.NDArray[np.uint32]
+    filters: npt.NDArray[np.uint16]
+    """FILTER words each. The first is of no key."""
     block_of: npt.NDArray[np.uint32]
     """By slot: the block that holds its clause; with the SHARED bit, its first node instead; 0 if it has none."""
     shared_block: npt.NDArray[np.uint32]
@@ -168,10 +187,12 @@ class Events(NamedTuple):
     """By column: which of the banded dimensions it stands for, or -1."""
     also_first: npt.NDArray[np.int64]
     also: npt.NDArray[np.int32]
+    order: npt.NDArray[np.int64]
+    """The events in the order in which they are matched; none if that is their own."""
 
 
 RING = 16
-"""Events under way, at least: those of three stages and one more."""
+"""Events under way, at most."""
 
 
 class Scratch(NamedTuple):
@@ -179,11 +200,18 @@ class Scratch(NamedTuple):
 
     truth: npt.NDArray[np.uint8]
     """What is known of each predicate for the event at hand; between events, what is known before."""
+    short: npt.NDArray[np.uint8]
+    """The same truths by the words of filters: shifted, so that they share their memory."""
     touched: npt.NDArray[np.int32]
     """The predicates whose truth has been found out for the event at hand."""
     places: npt.NDArray[np.int64]
+    """What events under way open, each in a share of its own."""
     opened: npt.NDArray[np.int64]
     """How many places each event under way has opened."""
+    candidates: npt.NDArray[np.int64]
+    """What events have opened that may match, as pairs: the event, and the place or later the block."""
+    begun: npt.NDArray[np.int64]
+    """By table: the part of its key that comes of the columns that all keys share, or -1."""
     waiting: npt.NDArray[np.int64]
     """Entries of short clusters whose first predicate may hold, as pairs: where it is, where its block begins."""
     survivors: npt.NDArray[np.int64]

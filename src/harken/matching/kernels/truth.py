@@ -45,17 +45,14 @@ def holds(predicates: PredicateArrays, events: Events, event: int, predicate: in
 def satisfied(predicates: PredicateArrays, events: Events, event: int, touched: npt.NDArray[np.int32]) -> int:
     """List every predicate that the event's values lead to and that it satisfies; how many there are."""
     code, equal, member_head = events.code[event], predicates.equal, predicates.member_head
-    count = 0
+    count, has_sets = 0, len(predicates.member) > 0
     for column in range(1, len(code)):  # the first stands for dimensions that no event has
         its_code = code[column]
-        if its_code == MISSING:
-            continue
-        if its_code != UNLISTED:
-            at = predicates.equal_first[events.dimension[column]] + its_code
-            if equal[at] >= 0:
-                touched[count] = equal[at]
-                count += 1
-            node = member_head[at]
+        if its_code > UNLISTED:  # and not missing
+            at = np.uint64(predicates.equal_first[np.uint32(events.dimension[column])] + its_code)
+            touched[np.uint32(count)] = equal[at]
+            count += equal[at] >= 0
+            node = member_head[at] if has_sets else np.int32(-1)
             while node >= 0:
                 touched[count] = predicates.member[node]
                 count += 1

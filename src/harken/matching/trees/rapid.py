@@ -48,7 +48,7 @@ class RapidMatcher(SearchTreeMatcher):
 
         Linear in the events and in the clauses. Must not run beside anything else.
         """
-        for block in [block for _, block, _ in self._encoder.blocks(events, SAMPLE)]:
+        for block in [block for _, block in self._encoder.blocks(events, SAMPLE)]:
             self._observe(block)
         with self._changing():
             self._make_anew()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
 from harken.jit import part
+from harken.matching.clusters.kernels.filters import entries_in
 from harken.matching.kernels.layout import (
     ALL_TABLE,
     EQUAL,
@@ -15,6 +18,7 @@ from harken.matching.kernels.layout import (
     PREDICATE_TABLE,
     PRESENCE_TABLE,
     RANGE_TABLE,
+    Blocks,
     Chances,
     PredicateArrays,
     Tables,
@@ -22,46 +26,86 @@ from harken.matching.kernels.layout import (
 
 NO_TABLE = -1
 
+AS_GOOD = 1.25
+"""How many times the chance of the best key others may have that are as good."""
+
+
+class Asked(NamedTuple):
+    """What one clause asks for by equality. Between clauses, nothing."""
+
+    code: npt.NDArray[np.int64]
+    """By dimension: the code of the constant, or 0."""
+    chance: npt.NDArray[np.float64]
+    """That an event has it."""
+
+
+def nothing_asked(predicates: PredicateArrays) -> Asked:
+    """Room for what clauses of these predicates ask for."""
+    return Asked(np.zeros(len(predicates.equal_first), np.int64), np.zeros(len(predicates.equal_first)))
+
 
 @part
-def _key_of(
-    predicates: PredicateArrays,
-    tables: Tables,
-    table: int,
-    clause: npt.NDArray[np.int64],
-    selectivity: npt.NDArray[np.float32],
-) -> tuple[int, float]:
+def ask(predicates: PredicateArrays, chances: Chances, clause: npt.NDArray[np.int64], asked: Asked) -> None:
+    """Take note of the equalities of a clause."""
+    for word in clause:
+        if predicates.operator[word] == EQUAL:
+            dimension = predicates.dimension[word]
+            asked.code[dimension], asked.chance[dimension] = predicates.low[word], chances.selectivity[word]
+
+
+@part
+def ask_no_more(predicates: PredicateArrays, clause: npt.NDArray[np.int64], asked: Asked) -> None:
+    """Have nothing noted again."""
+    for word in clause:
+        asked.code[predicates.dimension[word]] = 0
+
+
+@part
+def _key_of(tables: Tables, table: int, asked: Asked) -> tuple[int, float]:
     """The clause's key in a key table and the chance that an event has it; -1 if the clause has none there."""
     key, chance = 0, 1.0
     if tables.closed[table]:
         return -1, 1.0
     for at in range(tables.first[table], tables.first[table + 1]):
-        wanted, code = tables.dimension[at], -1
-        for word in clause:
-            if predicates.operator[word] == EQUAL and predicates.dimension[word] == wanted:
-                code = predicates.low[word]
-                chance *= selectivity[word]
-        if code < 0 or code >= tables.radix[at]:
+        code = asked.code[tables.dimension[at]]
+        if code == 0 or code >= tables.radix[at]:
             return -1, 1.0
+        chance *= asked.chance[tables.dimension[at]]
         key += code * tables.stride[at]
     return key, chance
 
 
 @part
 def choose(
-    predicates: PredicateArrays, tables: Tables, chances: Chances, clause: npt.NDArray[np.int64], without: int
+    predicates: PredicateArrays,
+    tables: Tables,
+    chances: Chances,
+    clause: npt.NDArray[np.int64],
+    asked: Asked,
+    without: int,
 ) -> tuple[int, int, float]:
     """The access path that the fewest events open: table, key, and the chance that an event does.
 
     One key table can be left out of account; NO_TABLE leaves out none.
     """
-    best_table, best_key, best_chance = ALL_TABLE, 0, 1.0
+    best_table, best_key, best_chance = NO_TABLE, -1, 2.0
     for table in range(FIRST_KEY_TABLE, len(tables.base)):
-        if table == without:
-            continue
-        key, chance = _key_of(predicates, tables, table, clause, chances.selectivity)
-        if key >= 0 and chance < best_chance:
-            best_table, best_key, best_chance = table, key, chance
+        if table != without:
+            key, chance = _key_of(tables, table, asked)
+            if key >= 0 and chance < best_chance:
+                best_table, best_key, best_chance = table, key, chance
+    table, key, chance = choose_without_keys(predicates, chances, clause)
+    if chance < best_chance:
+        return table, key, chance
+    return best_table, best_key, best_chance
+
+
+@part
+def choose_without_keys(
+    predicates: PredicateArrays, chances: Chances, clause: npt.NDArray[np.int64]
+) -> tuple[int, int, float]:
+    """The same among the access paths that are no keys."""
+    best_table, best_key, best_chance = ALL_TABLE, 0, 1.0
     for word in clause:
         if predicates.initial[word] == FALSE:
             table, key, chance = PREDICATE_TABLE, word, np.float64(chances.selectivity[word])
@@ -76,6 +120,25 @@ def choose(
         if chance < best_chance:
             best_table, best_key, best_chance = table, key, chance
     return best_table, best_key, best_chance
+
+
+@part
+def emptiest(
+    tables: Tables, blocks: Blocks, asked: Asked, table: int, key: int, chance: float, least: int
+) -> tuple[int, int]:
+    """Of the keys with a filter that are about as good as this one, the one with the fewest entries.
+
+    It is this one if no other has at least so many fewer.
+    """
+    best_table, best_key, fewest = table, key, entries_in(tables, blocks, table, key) - least
+    for other in range(FIRST_KEY_TABLE, len(tables.base)):
+        if tables.filter[other] > 0 and other != table:
+            its_key, its_chance = _key_of(tables, other, asked)
+            if its_key >= 0 and its_chance <= AS_GOOD * chance:
+                entries = entries_in(tables, blocks, other, its_key)
+                if entries < fewest:
+                    best_table, best_key, fewest = other, its_key, entries
+    return best_table, best_key
 
 
 @part

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
 from harken.jit import part, tight
 from harken.matching.clusters.kernels.blocks import insert, remove
-from harken.matching.clusters.kernels.choosing import NO_TABLE, choose, residual_of
+from harken.matching.clusters.kernels.choosing import (
+    AS_GOOD,
+    NO_TABLE,
+    Asked,
+    ask,
+    ask_no_more,
+    choose,
+    emptiest,
+    residual_of,
+)
+from harken.matching.clusters.kernels.filters import add_to_filter, renew_filter
 from harken.matching.clusters.kernels.placing import clause_predicates
 from harken.matching.kernels.layout import (
     CAPACITY,
@@ -26,6 +38,9 @@ from harken.matching.kernels.layout import (
     PredicateArrays,
     Tables,
 )
+
+EMPTIER = 2
+"""By how many entries a key must have fewer for a clause to move there that is placed as well where it is."""
 
 
 @part
@@ -94,6 +109,7 @@ def saved_by(
     chances: Chances,
     table: int,
     places: npt.NDArray[np.int64],
+    asked: Asked,
     clause: npt.NDArray[np.int64],
 ) -> float:
     """The checks per event that a table saves its clauses at these directory entries (section 4's benefit)."""
@@ -108,10 +124,23 @@ def saved_by(
                 here = access_chance(predicates, tables, chances.selectivity, table, np.int64(words[base + KEY]))
             for entry in range(length):
                 count = clause_predicates(predicates, tables, words, block, entry, clause)
-                _, _, elsewhere = choose(predicates, tables, chances, clause[:count], table)
+                ask(predicates, chances, clause[:count], asked)
+                _, _, elsewhere = choose(predicates, tables, chances, clause[:count], asked, table)
+                ask_no_more(predicates, clause[:count], asked)
                 saved += elsewhere - here
             block = np.int64(words[base + NEXT])
     return saved
+
+
+class Room(NamedTuple):
+    """Where clauses are moved by way of."""
+
+    free: npt.NDArray[np.int64]
+    """Free blocks (blocks.py)."""
+    asked: Asked
+    clause: npt.NDArray[np.int64]
+    """What a clause says, at its longest, and what is left of that beside an access path."""
+    residual: npt.NDArray[np.int64]
 
 
 @tight
@@ -119,12 +148,10 @@ def redistribute(
     predicates: PredicateArrays,
     tables: Tables,
     blocks: Blocks,
-    free: npt.NDArray[np.int64],
     chances: Chances,
     places: npt.NDArray[np.int64],
     start: int,
-    clause: npt.NDArray[np.int64],
-    residual: npt.NDArray[np.int64],
+    room: Room,
     moved: npt.NDArray[np.int64],
 ) -> int:
     """Move the clauses at these directory entries, from the start-th on, to better access paths.
@@ -135,23 +162,51 @@ def redistribute(
     for number in range(start, len(places)):
         block = np.int64(blocks.directory[places[number]])
         while block > 0:
-            base = block * LINE
-            table, key = np.int64(words[base + TABLE]), np.int64(words[base + KEY])
-            width, capacity = np.int64(words[base + WIDTH]), np.int64(words[base + CAPACITY])
-            entry = np.int64(words[base + LENGTH]) - 1
-            while entry >= 0:
-                count = clause_predicates(predicates, tables, words, block, entry, clause)
-                new_table, new_key, _ = choose(predicates, tables, chances, clause[:count], NO_TABLE)
-                if new_table != table or new_key != key:
-                    size = residual_of(predicates, tables, chances, new_table, new_key, clause[:count], residual)
-                    entry_id = np.int64(words[base + HEADER + width * capacity + entry])
-                    place = tables.base[new_table] + new_key
-                    if not insert(blocks, free, place, new_table, new_key, residual, size, entry_id):
-                        return number
-                    remove(words, block, entry)
-                    tables.population[table] -= 1
-                    tables.population[new_table] += 1
-                    moved[0] += 1
-                entry -= 1
+            base, before = block * LINE, moved[0]
+            for entry in range(np.int64(words[base + LENGTH]) - 1, -1, -1):
+                if not _move(predicates, tables, blocks, chances, block, entry, room, moved):
+                    return number
+            if moved[0] > before:
+                table, key = np.int64(words[base + TABLE]), np.int64(words[base + KEY])
+                renew_filter(predicates, tables, blocks, table, key)
             block = np.int64(words[base + NEXT])
     return len(places)
+
+
+@part
+def _move(
+    predicates: PredicateArrays,
+    tables: Tables,
+    blocks: Blocks,
+    chances: Chances,
+    block: int,
+    entry: int,
+    room: Room,
+    moved: npt.NDArray[np.int64],
+) -> bool:
+    """Move an entry to a better access path if there is one; False without room."""
+    words, base, residual = blocks.words, block * LINE, room.residual
+    table, key = np.int64(words[base + TABLE]), np.int64(words[base + KEY])
+    clause = room.clause[: clause_predicates(predicates, tables, words, block, entry, room.clause)]
+    ask(predicates, chances, clause, room.asked)
+    to, at, chance = choose(predicates, tables, chances, clause, room.asked, NO_TABLE)
+    if tables.filter[to] > 0:
+        if tables.filter[table] > 0 and access_chance(predicates, tables, chances.selectivity, table, key) <= (
+            AS_GOOD * chance
+        ):
+            to, at = table, key
+        to, at = emptiest(tables, blocks, room.asked, to, at, chance, EMPTIER)
+    ask_no_more(predicates, clause, room.asked)
+    if to == table and at == key:
+        return True
+    size = residual_of(predicates, tables, chances, to, at, clause, residual)
+    width, capacity = np.int64(words[base + WIDTH]), np.int64(words[base + CAPACITY])
+    entry_id = np.int64(words[base + HEADER + width * capacity + entry])
+    if not insert(blocks, room.free, tables.base[to] + at, to, at, residual, size, entry_id):
+        return False
+    add_to_filter(predicates, tables, blocks, to, at, residual, size)
+    remove(words, block, entry)
+    tables.population[table] -= 1
+    tables.population[to] += 1
+    moved[0] += 1
+    return True

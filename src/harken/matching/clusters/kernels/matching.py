@@ -1,9 +1,9 @@
 """Matching a batch of encoded events against clusters (Fabret et al. 2000, sections 2.2 and 3).
 
 Phase one marks the predicates an event satisfies and collects the access paths it opens; phase two visits
-their clusters. Events go through four stages, each some events behind the one before: the directory entries of an
-event are asked for, then the blocks they lead to, then the rest of those blocks; only then are they checked. So
-what a stage reads has long been on its way, and the waits for memory overlap with the work for other events.
+their clusters. What is read is asked for long before: the filters of an event's keys some events ahead, then, for
+what filters let through of many events, the directory entries, the blocks they lead to, and the rest of those
+blocks. So the waits for memory overlap with each other and with the work for other events.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from harken.matching.kernels.layout import (
     CELLS,
     CHECKS,
     FALSE,
+    FILTER,
+    FILTER_BITS,
+    FILTERED,
     FIRST_KEY_TABLE,
     HEADER,
     LENGTH,
@@ -36,8 +39,10 @@ from harken.matching.kernels.layout import (
     REPEATS,
     RING,
     SHARED,
+    SHORT_SHIFT,
     SIBLING,
     SLOT,
+    TRUE,
     UNKNOWN,
     VISITS,
     WIDTH,
@@ -51,8 +56,11 @@ from harken.matching.kernels.layout import (
 from harken.matching.kernels.prefetch import prefetch
 from harken.matching.kernels.truth import is_true, mark, satisfied, unmark
 
-STAGE = 3
-"""How many events a stage is behind the one before."""
+STAGE = 4
+"""How many events ahead filters are asked for."""
+
+MOST_SHARED = 3
+"""Columns, at most, that are looked at once for all keys that share them."""
 
 SHORT = 2 * LINE - HEADER
 """Clusters of up to so many entries, which their first two lines hold, are short."""
@@ -62,39 +70,97 @@ LOOKAHEAD = 8 * LINE
 
 
 @part
+def event_at(events: Events, step: int) -> int:
+    """Which event comes at a step."""
+    return events.order[step] if len(events.order) > 0 else step
+
+
+@part
+def fetch_event(events: Events, step: int) -> None:
+    """Ask for the codes of an event, if they do not just follow those of the one before."""
+    if step < len(events.order):
+        codes, width = events.code.reshape(events.code.size), events.code.shape[1]
+        for at in range(events.order[step] * width, (events.order[step] + 1) * width, LINE):
+            prefetch(codes, at)
+
+
+@part
+def find_columns(tables: Tables, events: Events, scratch: Scratch) -> int:
+    """Find out once for all events which columns make the keys; how many of them, the last, all keys share."""
+    columns, last = scratch.columns, len(tables.base)
+    for at in range(tables.first[last]):
+        columns[at] = events.column[tables.dimension[at]]
+    shared = np.int64(tables.first[last] > tables.first[FIRST_KEY_TABLE]) * MOST_SHARED
+    for table in range(FIRST_KEY_TABLE, last):
+        end, alike = tables.first[table + 1], 0
+        if not tables.closed[table]:
+            while alike < shared and alike < end - tables.first[table]:
+                if columns[end - 1 - alike] != columns[tables.first[last] - 1 - alike]:
+                    break
+                alike += 1
+            shared = alike
+    return shared
+
+
+@part
+def begin_keys(tables: Tables, its_code: npt.NDArray[np.int32], shared: int, scratch: Scratch) -> None:
+    """Work out what the columns that all keys share add to each of them: -1 if it is none."""
+    for table in range(FIRST_KEY_TABLE, len(tables.base)):
+        key, has_key, end = 0, not tables.closed[table], tables.first[table + 1]
+        for at in range(max(tables.first[table], end - shared), end):
+            value = np.int64(its_code[scratch.columns[at]])
+            has_key &= np.uint64(value - 1) < np.uint64(tables.radix[at] - 1)
+            key += value * tables.stride[at]
+        scratch.begun[table] = key if has_key else -1
+
+
+@part
+def are_alike(tables: Tables, events: Events, step: int, shared: int, scratch: Scratch) -> bool:
+    """Whether an event has the same codes as the one before in the columns that all keys share."""
+    code, before = events.code[event_at(events, step)], events.code[event_at(events, step - 1)]
+    end, different = tables.first[len(tables.base)], False
+    for at in range(end - shared, end):
+        different |= code[scratch.columns[at]] != before[scratch.columns[at]]
+    return not different
+
+
+@part
 def key_places(
     tables: Tables,
-    directory: npt.NDArray[np.uint32],
+    blocks: Blocks,
     events: Events,
     event: int,
+    shared: int,
     scratch: Scratch,
     into: int,
     ahead: bool,
 ) -> int:
-    """Collect, from places[into] on, where in the directory the event's keys are; where they end."""
-    its_code, columns, places = events.code[event], scratch.columns, scratch.places
-    at = tables.first[FIRST_KEY_TABLE]
+    """Collect, from places[into] on, where in the directory the event's keys are, and their filters.
+
+    Indices are made unsigned, here and below: those of numbers that might be negative are looked at first.
+    """
+    its_code, columns, places, begun = events.code[event], scratch.columns, scratch.places, scratch.begun
     for table in range(FIRST_KEY_TABLE, len(tables.base)):
-        place, has_key, end = tables.base[table], not tables.closed[table], tables.first[table + 1]
-        while at < end:
-            value = np.int64(its_code[columns[at]])
+        key = begun[table]
+        has_key = key >= 0
+        at, end = tables.first[table], tables.first[table + 1] - shared
+        while at < end:  # not `for`, which would be made vectors of: there are one or two
+            value = np.int64(its_code[np.uint32(columns[np.uint32(at)])])
             # Both ends in one comparison: as an unsigned number, what is below the first is far above the last.
-            has_key &= np.uint64(value - 1) < np.uint64(tables.radix[at] - 1)
-            place += value * tables.stride[at]
+            has_key &= np.uint64(value - 1) < np.uint64(tables.radix[np.uint32(at)] - 1)
+            key += value * tables.stride[np.uint32(at)]
             at += 1
         if has_key:
-            if ahead:
-                prefetch(directory, place)
-            places[into] = place
+            place, number = tables.base[table] + key, np.int64(0)
+            if tables.filter[table] > 0:
+                number = tables.filter[table] + key
+                if ahead:
+                    prefetch(blocks.filters, number * FILTER)
+            elif ahead:
+                prefetch(blocks.directory, place)
+            places[np.uint32(into)] = place | number << FILTER_BITS
             into += 1
     return into
-
-
-@part
-def find_columns(tables: Tables, events: Events, scratch: Scratch) -> None:
-    """Find out once for all events which columns make the keys."""
-    for at in range(tables.first[len(tables.base)]):
-        scratch.columns[at] = events.column[tables.dimension[at]]
 
 
 @part
@@ -149,16 +215,17 @@ def range_places(
 def open_event(
     predicates: PredicateArrays,
     tables: Tables,
-    directory: npt.NDArray[np.uint32],
+    blocks: Blocks,
     events: Events,
-    event: int,
+    step: int,
+    shared: int,
     scratch: Scratch,
     ahead: bool,
 ) -> None:
-    """Stage one: collect the directory entries of all access paths that an event opens."""
+    """Collect the directory entries of all access paths that an event opens."""
     places, touched, code = scratch.places, scratch.touched, events.code
-    begin = event % RING * (len(places) // RING)
-    into = key_places(tables, directory, events, event, scratch, begin, ahead)
+    begin, event = step % RING * (len(places) // RING), event_at(events, step)
+    into = key_places(tables, blocks, events, event, shared, scratch, begin, ahead)
     if tables.population[PREDICATE_TABLE] > 0:
         for at in range(satisfied(predicates, events, event, touched)):
             places[into] = tables.base[PREDICATE_TABLE] + touched[at]
@@ -169,34 +236,78 @@ def open_event(
                 places[into] = tables.base[PRESENCE_TABLE] + events.dimension[column]
                 into += 1
     if tables.population[RANGE_TABLE] > 0:
-        into = range_places(predicates, directory, tables.base[RANGE_TABLE], events, event, places, into)
-    places[into] = tables.base[ALL_TABLE]
-    scratch.opened[event % RING] = into + 1 - begin
+        into = range_places(predicates, blocks.directory, tables.base[RANGE_TABLE], events, event, places, into)
+    if tables.population[ALL_TABLE] > 0:
+        places[into] = tables.base[ALL_TABLE]
+        into += 1
+    scratch.opened[step % RING] = into - begin
 
 
 @part
-def fetch_blocks(blocks: Blocks, event: int, scratch: Scratch, ahead: bool) -> None:
-    """Stage two: replace directory entries by the blocks they lead to, and ask for the beginnings of those."""
-    places, words, directory = scratch.places, blocks.words, blocks.directory
-    begin = event % RING * (len(places) // RING)
+def sift(predicates: PredicateArrays, blocks: Blocks, events: Events, step: int, scratch: Scratch) -> None:
+    """Leave out the keys whose filters say that nothing under them can match."""
+    places, filters, short = scratch.places, blocks.filters, scratch.short
+    count = satisfied(predicates, events, event_at(events, step), scratch.touched)
+    for at in range(count):
+        short[np.uint32(scratch.touched[at] + SHORT_SHIFT)] = TRUE
+    begin = step % RING * (len(places) // RING)
     kept = begin
-    for at in range(begin, begin + scratch.opened[event % RING]):
-        block = np.int64(directory[places[at]])
+    for at in range(begin, begin + scratch.opened[step % RING]):
+        place = places[np.uint32(at)]
+        first = np.uint32(place >> FILTER_BITS) * FILTER
+        alive = np.int64(0)
+        for word in range(FILTERED):
+            alive += np.int64(short[filters[np.uint64(first + word)]])
+        places[np.uint32(kept)] = place
+        # Without a branch: which keys have something can't be foreseen.
+        kept += (alive > 0) | (first == 0)
+    end, kept = kept, begin
+    for at in range(begin, end):
+        place = places[np.uint32(at)]
+        first = np.uint32(place >> FILTER_BITS) * FILTER
+        alive = np.int64(first == 0)
+        for word in range(FILTERED):
+            one, other = filters[np.uint64(first + word)], filters[np.uint64(first + word + FILTERED)]
+            alive += np.int64(short[one]) * np.int64(short[other])
+        places[np.uint32(kept)] = place & ((1 << FILTER_BITS) - 1)
+        kept += alive > 0
+    scratch.opened[step % RING] = kept - begin
+    for at in range(count):
+        short[np.uint32(scratch.touched[at] + SHORT_SHIFT)] = FALSE
+
+
+@part
+def collect(blocks: Blocks, step: int, scratch: Scratch, count: int, ahead: bool) -> int:
+    """Append what an event has opened to the candidates, and ask for where in the directory they are; how many."""
+    begin = step % RING * (len(scratch.places) // RING)
+    for at in range(begin, begin + scratch.opened[step % RING]):
+        scratch.candidates[2 * count], scratch.candidates[2 * count + 1] = step, scratch.places[at]
+        if ahead:
+            prefetch(blocks.directory, scratch.places[at])
+        count += 1
+    return count
+
+
+@part
+def fetch_blocks(blocks: Blocks, scratch: Scratch, count: int, ahead: bool) -> int:
+    """Replace directory entries by the blocks they lead to, and ask for the beginnings of those; how many."""
+    candidates, words, kept = scratch.candidates, blocks.words, 0
+    for at in range(count):
+        block = np.int64(blocks.directory[candidates[2 * at + 1]])
         if block > 0:
             if ahead:
                 prefetch(words, block * LINE)
-            places[kept] = block
+            candidates[2 * kept], candidates[2 * kept + 1] = candidates[2 * at], block
             kept += 1
-    scratch.opened[event % RING] = kept - begin
+    return kept
 
 
 @part
-def fetch_columns(blocks: Blocks, event: int, scratch: Scratch) -> None:
-    """Stage three: ask for the rest of the first columns, or as much as lies within the look-ahead."""
-    places, words = scratch.places, blocks.words
-    begin = event % RING * (len(places) // RING)
-    for at in range(begin, begin + scratch.opened[event % RING]):
-        base = places[at] * LINE
+def fetch_columns(blocks: Blocks, scratch: Scratch, count: int) -> None:
+    """Ask for the rest of the first columns, or as much as lies within the look-ahead."""
+    words = blocks.words
+    for at in range(count):
+        base = scratch.candidates[2 * at + 1] * LINE
         end = base + HEADER + min(np.int64(words[base + LENGTH]), LOOKAHEAD)
         for line in range(base + LINE, end, LINE):
             prefetch(words, line)
@@ -364,18 +475,20 @@ def check_event(
     blocks: Blocks,
     events: Events,
     event: int,
-    opened: npt.NDArray[np.int64],
+    begin: int,
+    end: int,
     scratch: Scratch,
     ahead: bool,
     results: Results,
     found: int,
 ) -> int:
-    """Check the clusters an event has opened; the number of results then, or -1 if they did not fit."""
+    """Check the candidates from begin to end, all of one event; the results then, or -1 if they did not fit."""
     words, truth, waiting, survivors = blocks.words, scratch.truth, scratch.waiting, scratch.survivors
     room = len(waiting) // 2 - SHORT
     mark(predicates, events, event, scratch)
     count, visits, checks = 0, 0, 0
-    for block in opened:
+    for at in range(begin, end):
+        block = scratch.candidates[2 * at + 1]
         while block > 0 and found >= 0:
             base = block * LINE
             length = np.int64(words[base + LENGTH])
@@ -389,11 +502,11 @@ def check_event(
             else:
                 first, last = base + HEADER, base + HEADER + length
                 while first < last and found >= 0:
-                    end = min(last, first + room)
-                    many = scan(words, first, end, truth, survivors, ahead)
+                    until = min(last, first + room)
+                    many = scan(words, first, until, truth, survivors, ahead)
                     many = narrow(predicates, words, events, event, base, scratch, many)
                     found = tell_survivors(blocks, event, base, many, scratch, results, found)
-                    first = end
+                    first = until
     if found >= 0:
         if ahead:
             for at in range(count):
@@ -403,6 +516,35 @@ def check_event(
     scratch.counts[VISITS] += visits
     scratch.counts[CHECKS] += checks
     return found
+
+
+@part
+def check_candidates(
+    predicates: PredicateArrays,
+    blocks: Blocks,
+    events: Events,
+    count: int,
+    scratch: Scratch,
+    ahead: bool,
+    results: Results,
+    found: int,
+) -> tuple[int, int]:
+    """Check all candidates: the step whose results did not fit, or -1, and how many there are of those before."""
+    candidates = scratch.candidates
+    count = fetch_blocks(blocks, scratch, count, ahead)
+    if ahead:
+        fetch_columns(blocks, scratch, count)
+    begin = 0
+    while begin < count:
+        step, end = candidates[2 * begin], begin + 1
+        while end < count and candidates[2 * end] == step:
+            end += 1
+        event = event_at(events, step)
+        now = check_event(predicates, blocks, events, event, begin, end, scratch, ahead, results, found)
+        if now < 0:
+            return step, found
+        begin, found = end, now
+    return -1, found
 
 
 @tight
@@ -416,25 +558,29 @@ def match_events(
     ahead: bool,
     results: Results,
 ) -> tuple[int, int]:
-    """Match events from `start` on until done or until the results are full.
+    """Match events in their order, from the start-th on, until done or until the results are full.
 
-    Returns the first event not matched and how many results there are. `ahead` switches prefetching.
+    Returns the first not matched and how many results there are. `ahead` switches prefetching.
     """
-    found, count, room = 0, events.code.shape[0], len(scratch.places) // RING
-    find_columns(tables, events, scratch)
-    for step in range(start, count + 3 * STAGE):
-        if step < count:
-            open_event(predicates, tables, blocks.directory, events, step, scratch, ahead)
-        if start + STAGE <= step < count + STAGE:
-            fetch_blocks(blocks, step - STAGE, scratch, ahead)
-        if ahead and start + 2 * STAGE <= step < count + 2 * STAGE:
-            fetch_columns(blocks, step - 2 * STAGE, scratch)
-        event = step - 3 * STAGE
-        if event >= start:
-            begin = event % RING * room
-            opened = scratch.places[begin : begin + scratch.opened[event % RING]]
-            now = check_event(predicates, blocks, events, event, opened, scratch, ahead, results, found)
-            if now < 0:
-                return event, found
-            found = now
+    found, listed, count = 0, 0, events.code.shape[0]
+    most = len(scratch.candidates) // 2 - len(scratch.places) // RING
+    has_filters, shared = len(blocks.filters) > FILTER, find_columns(tables, events, scratch)
+    for ahead_of in range(start, count + STAGE):
+        if ahead_of < count:
+            if ahead:
+                fetch_event(events, ahead_of + STAGE)
+            if ahead_of == start or not are_alike(tables, events, ahead_of, shared, scratch):
+                begin_keys(tables, events.code[event_at(events, ahead_of)], shared, scratch)
+            open_event(predicates, tables, blocks, events, ahead_of, shared, scratch, ahead)
+        step = ahead_of - STAGE
+        if step < start:
+            continue
+        if has_filters:
+            sift(predicates, blocks, events, step, scratch)
+        listed = collect(blocks, step, scratch, listed, ahead)
+        if listed > most or step == count - 1:
+            full, found = check_candidates(predicates, blocks, events, listed, scratch, ahead, results, found)
+            if full >= 0:
+                return full, found
+            listed = 0
     return count, found

@@ -19,7 +19,16 @@ import numpy.typing as npt
 
 from harken.jit import part, tight
 from harken.matching.clusters.kernels.blocks import append, cluster_for, find_entry, header, ids_at, remove
-from harken.matching.clusters.kernels.choosing import NO_TABLE, choose, residual_of
+from harken.matching.clusters.kernels.choosing import (
+    NO_TABLE,
+    Asked,
+    ask,
+    ask_no_more,
+    choose,
+    emptiest,
+    residual_of,
+)
+from harken.matching.clusters.kernels.filters import add_to_filter, renew_filter
 from harken.matching.clusters.kernels.owning import (
     add_owner,
     drop_owner,
@@ -66,21 +75,27 @@ def place_clauses(
     chances: Chances,
     clauses: Clauses,
     start: int,
+    asked: Asked,
     residual: npt.NDArray[np.int64],
 ) -> int:
     """Put clauses, from `start` on, under their best access paths; the first without room, or their number."""
     for clause in range(start, len(clauses.slot)):
         words = clauses.words[clauses.first[clause] : clauses.first[clause + 1]]
-        table, key, _ = choose(predicates, tables, chances, words, NO_TABLE)
+        ask(predicates, chances, words, asked)
+        table, key, chance = choose(predicates, tables, chances, words, asked, NO_TABLE)
+        if tables.filter[table] > 0:
+            table, key = emptiest(tables, blocks, asked, table, key, chance, 0)
+        ask_no_more(predicates, words, asked)
         width = residual_of(predicates, tables, chances, table, key, words, residual)
         slot, alone = clauses.slot[clause], clauses.alone[clause]
-        if not _enter(tables, blocks, free, table, key, residual, width, slot, alone):
+        if not _enter(predicates, tables, blocks, free, table, key, residual, width, slot, alone):
             return clause
     return len(clauses.slot)
 
 
 @part
 def _enter(
+    predicates: PredicateArrays,
     tables: Tables,
     blocks: Blocks,
     free: npt.NDArray[np.int64],
@@ -104,6 +119,7 @@ def _enter(
         if not append(blocks, free, place, block, residual, width, slot):
             return False
         tables.population[table] += 1
+        add_to_filter(predicates, tables, blocks, table, key, residual, width)
         return True
     number = new_shared(blocks, block)
     if not append(blocks, free, place, block, residual, width, SHARED + number):
@@ -111,6 +127,7 @@ def _enter(
         return False
     add_owner(blocks, number, slot, False)
     tables.population[table] += 1
+    add_to_filter(predicates, tables, blocks, table, key, residual, width)
     return True
 
 
@@ -194,7 +211,9 @@ def _take_clause(
     count = clause_predicates(predicates, tables, blocks.words, block, entry, into)
     if is_last:
         remove(blocks.words, block, entry)
-        tables.population[header(blocks.words, block, TABLE)] -= 1
+        table = header(blocks.words, block, TABLE)
+        tables.population[table] -= 1
+        renew_filter(predicates, tables, blocks, table, header(blocks.words, block, KEY))
     blocks.block_of[slot] = following
     return count
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.jit import part, tight
-from harken.matching.clusters.kernels.choosing import NO_TABLE, choose
+from harken.matching.clusters.kernels.choosing import choose_without_keys
 from harken.matching.clusters.kernels.placing import clause_predicates
 from harken.matching.kernels.layout import EQUAL, LENGTH, LINE, NEXT, Blocks, Chances, PredicateArrays, Tables
 
@@ -45,7 +45,6 @@ def _write_equalities(
 def sample_equalities(
     predicates: PredicateArrays,
     tables: Tables,
-    without_keys: Tables,
     blocks: Blocks,
     chances: Chances,
     every: int,
@@ -55,8 +54,7 @@ def sample_equalities(
     """Write down every so many-th entry, in the order of the directory; how many there are.
 
     Neighbours in the directory have much in common, so equal steps see all kinds of clauses in their proportion.
-    `without_keys` are the tables without key tables; `clause` has room for the longest clause, and `into` for a
-    clause of that length at each step.
+    `clause` has room for the longest clause, and `into` for a clause of that length at each step.
     """
     words = blocks.words
     count, end, skip = 0, 0, every // 2
@@ -70,7 +68,7 @@ def sample_equalities(
                     return count
                 size = clause_predicates(predicates, tables, words, block, skip, clause)
                 end = _write_equalities(predicates, chances, clause[:size], into, end)
-                into.otherwise[count] = choose(predicates, without_keys, chances, clause[:size], NO_TABLE)[2]
+                into.otherwise[count] = choose_without_keys(predicates, chances, clause[:size])[2]
                 count += 1
                 into.first[count] = end
                 skip += every

@@ -1,0 +1,156 @@
+"""Filters: what stands under a key, in half a cache line whose address is computed rather than read.
+
+Most clusters under keys are short, and most of them hold nothing for the event that opens them: one of the first
+predicates of every entry is false. A filter says so without a look at directory, header and block. It has two
+words of 16 bits for each of up to 8 entries: numbers of predicates, plus 2 (layout.py), that the entry asks for.
+
+    first   9  17   9   0   0   0   0   0     second   23   1  40   0   0   0   0   0
+
+Three entries: the first asks for predicates 7 and 21; the second for 15 and nothing else that a filter can say. If
+no entry has both words true, none can match. Where there are more entries than a filter has room for, all that it
+says is ALWAYS, ALWAYS: a look at the cluster has to tell.
+
+Filters are never more than a summary: what they let through is checked as if there were none.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from harken.jit import part, tight
+from harken.matching.kernels.layout import (
+    ALWAYS,
+    CAPACITY,
+    FALSE,
+    FILTER,
+    FILTERED,
+    HEADER,
+    LENGTH,
+    LINE,
+    NEVER,
+    NEXT,
+    SHORT_NUMBERS,
+    SHORT_SHIFT,
+    WIDTH,
+    Blocks,
+    PredicateArrays,
+    Tables,
+)
+
+
+@part
+def _pair(
+    predicates: PredicateArrays, words: npt.NDArray[np.integer], at: int, step: int, width: int
+) -> tuple[int, int]:
+    """The words of a filter for an entry whose predicate words begin there and stand so far apart."""
+    first, second = ALWAYS, ALWAYS
+    for column in range(width):
+        predicate = np.int64(words[at + column * step])
+        # The truth of others is not known before they are met.
+        if predicate < SHORT_NUMBERS and predicates.initial[predicate] == FALSE:
+            if first == ALWAYS:
+                first = predicate + SHORT_SHIFT
+            else:
+                second = predicate + SHORT_SHIFT
+                break
+    return first, second
+
+
+@part
+def _let_through(filters: npt.NDArray[np.uint16], at: int, first: int, second: int) -> bool:
+    """Add an entry to a filter; False if it says ALWAYS then."""
+    if first != ALWAYS:
+        for place in range(at, at + FILTERED):
+            if filters[place] == NEVER:
+                filters[place], filters[place + FILTERED] = first, second
+                return True
+    filters[at], filters[at + FILTERED] = ALWAYS, ALWAYS
+    return False
+
+
+@part
+def add_to_filter(
+    predicates: PredicateArrays,
+    tables: Tables,
+    blocks: Blocks,
+    table: int,
+    key: int,
+    residual: npt.NDArray[np.int64],
+    width: int,
+) -> None:
+    """Have the filter of a key, if it has one, let through what an entry of these predicates asks for."""
+    if tables.filter[table] > 0:
+        at = (tables.filter[table] + key) * FILTER
+        if blocks.filters[at] != ALWAYS:
+            first, second = _pair(predicates, residual, 0, 1, width)
+            _let_through(blocks.filters, at, first, second)
+
+
+@part
+def renew_filter(predicates: PredicateArrays, tables: Tables, blocks: Blocks, table: int, key: int) -> None:
+    """Have the filter of a key, if it has one, let through what the entries ask for that are there now."""
+    if tables.filter[table] == 0:
+        return
+    words, filters = blocks.words, blocks.filters
+    at = (tables.filter[table] + key) * FILTER
+    for word in range(at, at + FILTER):
+        filters[word] = NEVER
+    block = np.int64(blocks.directory[tables.base[table] + key])
+    while block > 0:
+        base = block * LINE
+        capacity, width = np.int64(words[base + CAPACITY]), np.int64(words[base + WIDTH])
+        for entry in range(base + HEADER, base + HEADER + np.int64(words[base + LENGTH])):
+            first, second = _pair(predicates, words, entry, capacity, width)
+            if not _let_through(filters, at, first, second):
+                return
+        block = np.int64(words[base + NEXT])
+
+
+@part
+def entries_in(tables: Tables, blocks: Blocks, table: int, key: int) -> int:
+    """How many entries the filter of a key tells of; more than it has room for if it can't tell."""
+    at = (tables.filter[table] + key) * FILTER
+    if blocks.filters[at] == ALWAYS:
+        return FILTERED + 1
+    count = 0
+    for place in range(at, at + FILTERED):
+        count += blocks.filters[place] != NEVER
+    return count
+
+
+@tight
+def make_filters(predicates: PredicateArrays, tables: Tables, blocks: Blocks, table: int, keys: int) -> None:
+    """Make the filters of all keys of a table anew."""
+    for key in range(keys):
+        renew_filter(predicates, tables, blocks, table, key)
+
+
+@tight
+def filters_are_sound(predicates: PredicateArrays, tables: Tables, blocks: Blocks, table: int, keys: int) -> bool:
+    """Whether the filters of a table let through all that its keys hold."""
+    for key in range(keys):
+        block = np.int64(blocks.directory[tables.base[table] + key])
+        at = (tables.filter[table] + key) * FILTER
+        while block > 0 and blocks.filters[at] != ALWAYS:
+            if not _lets_through(predicates, blocks, at, block):
+                return False
+            block = np.int64(blocks.words[block * LINE + NEXT])
+        if blocks.filters[at] == ALWAYS and blocks.filters[at + FILTERED] != ALWAYS:
+            return False
+    return True
+
+
+@part
+def _lets_through(predicates: PredicateArrays, blocks: Blocks, at: int, block: int) -> bool:
+    """Whether a filter has the words of every entry of a block."""
+    words, filters, base = blocks.words, blocks.filters, block * LINE
+    capacity, width = np.int64(words[base + CAPACITY]), np.int64(words[base + WIDTH])
+    for entry in range(base + HEADER, base + HEADER + np.int64(words[base + LENGTH])):
+        first, second = _pair(predicates, words, entry, capacity, width)
+        known = False
+        for place in range(at, at + FILTERED):
+            known |= filters[place] == first and filters[place + FILTERED] == second
+        if not known:
+            return False
+    return True

@@ -1,0 +1,231 @@
+"""Filters of keys, and the order of events: what they leave out can't match, and nobody notices otherwise."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from harken import Engine
+from harken.errors import IndexFormatError
+from harken.matching.clusters.dynamic import DynamicMatcher
+from harken.matching.clusters.soundness import check_filters
+from harken.matching.encoding import locality
+from harken.matching.kernels.layout import ALWAYS, FILTER, FILTERED, NEVER, SHORT_NUMBERS
+from tests.matching.churning import index_of
+
+pytestmark = pytest.mark.kernel
+
+AS_PYTHON = os.environ.get("NUMBA_DISABLE_JIT") == "1"
+MANY = 250 if AS_PYTHON else 4_000
+VALUES = 3 if AS_PYTHON else 7
+
+RESTLESS = {"patience": 1, "margin": 0.0}
+
+
+def a_text(chance: random.Random) -> str:
+    """Two equalities that all have, and up to three more; some of other kinds."""
+    more = [
+        f"{name} = {chance.randrange(VALUES)}"
+        for name in chance.sample("cdefgh", chance.choice([1, 2, 3, 3, 3, 3]))
+    ]
+    if chance.random() < 0.2:
+        more[-1] = chance.choice([f"c < {chance.randrange(VALUES)}", "s LIKE 'x%'", "b != 9", "d IN (1, 2)"])
+    return " AND ".join([f"a = {chance.randrange(VALUES)}", f"b = {chance.randrange(VALUES)}", *more])
+
+
+def an_event(chance: random.Random) -> dict[str, object]:
+    event: dict[str, object] = {name: chance.randrange(VALUES) for name in "abcdefgh" if chance.random() < 0.9}
+    return event | {"s": chance.choice(["x1", "y"])}
+
+
+def filled(chance: random.Random, count: int = MANY) -> Engine:
+    engine = Engine("dynamic", patience=1)
+    for begin in range(0, count, count // 4):
+        engine.subscribe_many((id, a_text(chance)) for id in range(begin, begin + count // 4))
+    assert store_of(engine).has_filters
+    return engine
+
+
+def store_of(engine: Engine):
+    matcher = index_of(engine)
+    assert isinstance(matcher, DynamicMatcher)
+    return matcher._store
+
+
+def sound(engine: Engine) -> None:
+    store = store_of(engine)
+    check_filters(index_of(engine)._predicates.arrays(), store.tables(), store.blocks())
+
+
+def matches(engine: Engine, events: list[dict[str, object]]) -> list[list[int]]:
+    return [sorted(engine.match(event)) for event in events]
+
+
+def reference_of(engine: Engine) -> Engine:
+    reference = Engine("reference")
+    reference.subscribe_many((id, engine.subscription(id).expression) for id in engine)
+    return reference
+
+
+def test_filters_let_through_whatever_matches_while_subscriptions_come_and_go():
+    chance = random.Random("filters")
+    engine = filled(chance)
+    events = [an_event(chance) for _ in range(20 if AS_PYTHON else 60)]
+    for step in range(3 if AS_PYTHON else 12):
+        for id in chance.sample(sorted(engine), 20):
+            engine.unsubscribe(id)
+        engine.subscribe_many((MANY + 40 * step + at, a_text(chance)) for at in range(20))
+        engine.subscribe(MANY + 40 * step + 30, a_text(chance))
+        sound(engine)
+        assert matches(engine, events) == matches(reference_of(engine), events)
+
+
+def test_most_clusters_that_hold_nothing_are_not_looked_at():
+    chance = random.Random("sifted")
+    engine = filled(chance)
+    events = [an_event(chance) for _ in range(40)]
+    before = engine.stats()
+    found = sum(map(len, matches(engine, events)))
+    after = engine.stats()
+    visits = after["clusters_per_event"] * after["events"] - before["clusters_per_event"] * before["events"]
+    keys = sum(len(table["access"].split(", ")) > 1 for table in after["tables"])
+    assert visits < 0.5 * keys * len(events)
+    assert found > 0
+
+
+def test_clauses_are_spread_over_keys_that_are_as_good():
+    engine = filled(random.Random("spread"))
+    sizes = [
+        table["largest_cluster"] for table in engine.stats()["tables"] if table["access"].startswith("a, b, ")
+    ]
+    assert len(sizes) > 2
+    assert max(sizes) <= 2 * FILTERED
+
+
+def test_what_has_no_short_number_is_let_through():
+    engine = Engine("dynamic", **RESTLESS)
+    count = 2_000 if AS_PYTHON else SHORT_NUMBERS + 5_000
+    engine.subscribe_many(pa.table({"id": range(count), "expression": [f"u = {id}" for id in range(count)]}))
+    engine.subscribe_many((count + at, f"a = {at % 3} AND b = {at % 5} AND v = {at}") for at in range(300))
+    engine.learn([{"a": 1, "b": 1, "v": 1}] * 20)
+    event = {"a": 1, "b": 1, "v": 16, "u": 5}
+    assert sorted(engine.match(event)) == [5, count + 16]
+    sound(engine)
+
+
+def test_a_filter_that_runs_full_lets_everything_through():
+    engine = filled(random.Random("full"))
+    many = range(MANY, MANY + 50)
+    engine.subscribe_many((id, f"a = 1 AND b = 1 AND c = 1 AND d = 1 AND z = {id}") for id in many)
+    assert len(store_of(engine).crowded())
+    sound(engine)
+    assert all(id in engine.match({"a": 1, "b": 1, "c": 1, "d": 1, "z": id}) for id in many)
+    engine.unsubscribe_many(many)
+    sound(engine)
+    event = {"a": 1, "b": 1, "c": 1, "d": 1}
+    assert matches(engine, [event]) == matches(reference_of(engine), [event])
+
+
+def test_filters_are_saved_and_looked_at_before_they_are_believed(tmp_path):
+    chance = random.Random("saved")
+    engine = filled(chance)
+    events = [an_event(chance) for _ in range(30)]
+    engine.save(tmp_path / "engine")
+    loaded = Engine.load(tmp_path / "engine")
+    assert store_of(loaded).has_filters
+    sound(loaded)
+    assert matches(loaded, events) == matches(engine, events)
+    state = index_of(engine).state()
+    words = state.arrays["clusters.filters"].copy()
+    used = np.flatnonzero(words > ALWAYS)
+    for at in chance.sample(used.tolist(), 10):
+        damaged = words.copy()
+        damaged[at] = NEVER if at % FILTER < FILTERED else 1 + (damaged[at] == 2)
+        with pytest.raises(ValueError, match="filter"):
+            _restored(engine, state, {"clusters.filters": damaged})
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("filters", lambda words: words[:-1]),
+        ("filters", lambda words: words[:0]),
+        ("filters", lambda words: np.concatenate([np.ones(1, np.uint16), words[1:]])),
+        ("filter", lambda first: first + 1),
+        ("filter", lambda first: first + 2**40),
+        ("filter", lambda first: -first),
+        ("filter", lambda first: first[:-1]),
+        ("filter", lambda first: np.ones_like(first)),
+    ],
+)
+def test_filters_that_are_none_are_refused(name, change):
+    engine = filled(random.Random("refused"))
+    state = index_of(engine).state()
+    key = f"clusters.{name}"
+    with pytest.raises(ValueError):  # noqa: PT011  # whichever of the checks sees it first
+        _restored(engine, state, {key: change(state.arrays[key])})
+
+
+def _restored(engine: Engine, state, changed: dict[str, np.ndarray]) -> None:
+    fresh = DynamicMatcher(**RESTLESS)
+    fresh.restore(type(state)(state.facts, {**state.arrays, **changed}, state.tables), np.arange(len(engine)))
+
+
+def test_what_was_saved_before_there_were_filters_is_read(tmp_path):
+    chance = random.Random("before")
+    engine = filled(chance)
+    state = index_of(engine).state()
+    arrays = {
+        name: array for name, array in state.arrays.items() if name not in ("clusters.filters", "clusters.filter")
+    }
+    fresh = DynamicMatcher(**RESTLESS)
+    fresh.restore(type(state)(state.facts, arrays, state.tables), np.arange(len(engine)))
+    assert not fresh._store.has_filters
+    assert fresh.attributes.counts == index_of(engine).attributes.counts
+
+
+def test_a_damaged_filter_is_refused_as_a_folder(tmp_path):
+    engine = filled(random.Random("folder"))
+    engine.save(tmp_path / "engine")
+    (path,) = tmp_path.glob("engine/*/*clusters.filters.npy")
+    path.write_bytes(path.read_bytes()[:-32])
+    with pytest.raises(IndexFormatError):
+        Engine.load(tmp_path / "engine")
+
+
+# ---------------------------------------------------------------- the order of events
+
+
+@pytest.mark.parametrize("together", [300, 1_000, 100_000])
+def test_events_are_told_in_their_own_order_whatever_order_they_are_matched_in(monkeypatch, together):
+    monkeypatch.setattr(locality, "LARGE", 0)
+    monkeypatch.setattr(locality, "SORTED", together)
+    monkeypatch.setattr("harken.matching.encoding.matcher.TOGETHER", 290)
+    chance = random.Random("order")
+    engine = filled(chance)
+    events = [an_event(chance) for _ in range(1_300)]
+    for event in events[600:700]:
+        event["a"] = chance.choice([1.5, 2])
+    table = pa.table({name: [event.get(name) for event in events] for name in "abcdefghs"})
+    found = engine.match_batch(table)
+    rows = found.column("event").to_pylist()
+    assert rows == sorted(rows)
+    by_event: dict[int, list[int]] = {}
+    for row, id in zip(rows, found.column("subscription").to_pylist(), strict=True):
+        by_event.setdefault(row, []).append(id)
+    sample = range(0, len(events), 50 if AS_PYTHON else 7)
+    assert [sorted(by_event.get(row, [])) for row in sample] == matches(engine, [events[row] for row in sample])
+
+
+def test_events_with_more_keys_than_can_be_counted_are_put_in_order_too(monkeypatch):
+    monkeypatch.setattr(locality, "LARGE", 0)
+    monkeypatch.setattr(locality, "MOST_KEYS", 1)
+    chance = random.Random("many keys")
+    engine = filled(chance)
+    events = [an_event(chance) for _ in range(300)]
+    found = engine.match_batch(pa.table({name: [event.get(name) for event in events] for name in "abcdefghs"}))
+    assert len(found) == sum(map(len, matches(engine, events)))
