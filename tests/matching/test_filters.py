@@ -229,3 +229,20 @@ def test_events_with_more_keys_than_can_be_counted_are_put_in_order_too(monkeypa
     events = [an_event(chance) for _ in range(300)]
     found = engine.match_batch(pa.table({name: [event.get(name) for event in events] for name in "abcdefghs"}))
     assert len(found) == sum(map(len, matches(engine, events)))
+
+
+def test_tables_that_are_all_gone_leave_nothing_to_look_up():
+    """Their columns are fewer than keys may share."""
+    engine = Engine("dynamic", **RESTLESS)
+    engine.subscribe_many((id, f"a = {id % 3} AND b = {id % 4} AND c < {id}") for id in range(60))
+    engine.learn([{"a": 1, "b": 1, "c": 1}] * 20)
+    store = store_of(engine)
+    for table in range(len(store.schemas)):
+        if store.schemas[table]:
+            places = store.used_places(table)
+            store.close_key_table(table)
+            index_of(engine)._redistribute(places)
+    index_of(engine)._changed()
+    events = [{"a": 1, "b": 1, "c": 1}, {"a": 2, "b": 1, "c": 0}, {"c": 1}]
+    assert [sorted(engine.match(event)) for event in events] == matches(reference_of(engine), events)
+    assert len(engine.match_batch(events)) == sum(map(len, matches(engine, events)))

@@ -85,21 +85,25 @@ def fetch_event(events: Events, step: int) -> None:
 
 
 @part
-def find_columns(tables: Tables, events: Events, scratch: Scratch) -> int:
-    """Find out once for all events which columns make the keys; how many of them, the last, all keys share."""
-    columns, last = scratch.columns, len(tables.base)
-    for at in range(tables.first[last]):
+def find_columns(tables: Tables, events: Events, scratch: Scratch) -> tuple[int, int]:
+    """Find out once for all events which columns make the keys.
+
+    Returns how many of them, the last of each, all keys share; and where such columns end.
+    """
+    columns, shared, last = scratch.columns, 0, 0
+    for at in range(tables.first[len(tables.base)]):
         columns[at] = events.column[tables.dimension[at]]
-    shared = np.int64(tables.first[last] > tables.first[FIRST_KEY_TABLE]) * MOST_SHARED
-    for table in range(FIRST_KEY_TABLE, last):
-        end, alike = tables.first[table + 1], 0
-        if not tables.closed[table]:
-            while alike < shared and alike < end - tables.first[table]:
-                if columns[end - 1 - alike] != columns[tables.first[last] - 1 - alike]:
-                    break
-                alike += 1
-            shared = alike
-    return shared
+    for table in range(FIRST_KEY_TABLE, len(tables.base)):
+        if tables.closed[table]:
+            continue
+        end, length = tables.first[table + 1], tables.first[table + 1] - tables.first[table]
+        if last == 0:
+            shared, last = min(length, MOST_SHARED), end
+        alike = 0
+        while alike < shared and alike < length and columns[end - 1 - alike] == columns[last - 1 - alike]:
+            alike += 1
+        shared = alike
+    return shared, last
 
 
 @part
@@ -115,11 +119,11 @@ def begin_keys(tables: Tables, its_code: npt.NDArray[np.int32], shared: int, scr
 
 
 @part
-def are_alike(tables: Tables, events: Events, step: int, shared: int, scratch: Scratch) -> bool:
+def are_alike(events: Events, step: int, shared: int, last: int, scratch: Scratch) -> bool:
     """Whether an event has the same codes as the one before in the columns that all keys share."""
     code, before = events.code[event_at(events, step)], events.code[event_at(events, step - 1)]
-    end, different = tables.first[len(tables.base)], False
-    for at in range(end - shared, end):
+    different = False
+    for at in range(last - shared, last):
         different |= code[scratch.columns[at]] != before[scratch.columns[at]]
     return not different
 
@@ -564,12 +568,13 @@ def match_events(
     """
     found, listed, count = 0, 0, events.code.shape[0]
     most = len(scratch.candidates) // 2 - len(scratch.places) // RING
-    has_filters, shared = len(blocks.filters) > FILTER, find_columns(tables, events, scratch)
+    has_filters = len(blocks.filters) > FILTER
+    shared, last = find_columns(tables, events, scratch)
     for ahead_of in range(start, count + STAGE):
         if ahead_of < count:
             if ahead:
                 fetch_event(events, ahead_of + STAGE)
-            if ahead_of == start or not are_alike(tables, events, ahead_of, shared, scratch):
+            if ahead_of == start or not are_alike(events, ahead_of, shared, last, scratch):
                 begin_keys(tables, events.code[event_at(events, ahead_of)], shared, scratch)
             open_event(predicates, tables, blocks, events, ahead_of, shared, scratch, ahead)
         step = ahead_of - STAGE
