@@ -13,8 +13,9 @@ from harken import Engine
 from harken.errors import IndexFormatError
 from harken.matching.clusters.dynamic import DynamicMatcher
 from harken.matching.clusters.soundness import check_filters
-from harken.matching.encoding import locality
-from harken.matching.kernels.layout import ALWAYS, FILTER, FILTERED, NEVER, SHORT_NUMBERS
+from harken.matching.encoding import locality, workspace
+from harken.matching.events.batch import EventBatch
+from harken.matching.kernels.layout import ALWAYS, FILTER, FILTERED, KEY, LINE, NEVER, NEXT, SHORT_NUMBERS
 from tests.matching.churning import index_of
 
 pytestmark = pytest.mark.kernel
@@ -188,6 +189,29 @@ def test_what_was_saved_before_there_were_filters_is_read(tmp_path):
     assert fresh.attributes.counts == index_of(engine).attributes.counts
 
 
+def test_clauses_beyond_the_keys_of_a_table_are_refused():
+    """There are no filters for those, and whoever renewed one would write where none is."""
+    engine = filled(random.Random("beyond"))
+    state = index_of(engine).state()
+    arrays = {name: array.copy() for name, array in state.arrays.items()}
+    store = store_of(engine)
+    table = int(np.flatnonzero(store.tables().filter)[-1])
+    base, keys, size = int(store.tables().base[table]), store._keys(table), int(store._size.values[table])
+    directory = store.directory[: store._end]
+    key = int(np.flatnonzero(directory[base : base + keys])[-1])
+    moved = np.concatenate([directory, np.zeros(2 * keys, np.uint32)])
+    moved[len(directory) : len(directory) + size] = directory[base : base + size]
+    moved[base : base + size] = 0
+    block = int(directory[base + key])
+    moved[len(directory) + key], moved[len(directory) + key + keys] = 0, block
+    arrays["clusters.base"][table], arrays["clusters.size"][table] = len(directory), 2 * keys
+    while block:
+        arrays["clusters.words"][block * LINE + KEY] = key + keys
+        block = int(arrays["clusters.words"][block * LINE + NEXT])
+    with pytest.raises(ValueError, match="a cluster is none"):
+        _restored(engine, state, {**arrays, "clusters.directory": moved})
+
+
 def test_a_damaged_filter_is_refused_as_a_folder(tmp_path):
     engine = filled(random.Random("folder"))
     engine.save(tmp_path / "engine")
@@ -246,3 +270,36 @@ def test_tables_that_are_all_gone_leave_nothing_to_look_up():
     events = [{"a": 1, "b": 1, "c": 1}, {"a": 2, "b": 1, "c": 0}, {"c": 1}]
     assert [sorted(engine.match(event)) for event in events] == matches(reference_of(engine), events)
     assert len(engine.match_batch(events)) == sum(map(len, matches(engine, events)))
+
+
+def test_events_that_go_together_take_no_more_than_so_much_memory(monkeypatch):
+    monkeypatch.setattr(locality, "LARGE", 0)
+    monkeypatch.setattr(locality, "MOST_BYTES", 40_000)
+    chance = random.Random("bytes")
+    engine = filled(chance)
+    events = [an_event(chance) for _ in range(1_000)]
+    matcher = index_of(engine)
+    batch = EventBatch.of(
+        pa.table({name: [event.get(name) for event in events] for name in "abcdefghs"}), matcher.attributes
+    )
+    sizes = [
+        block.code.nbytes + block.label.nbytes
+        for _, block in matcher._encoder.blocks(batch, 100, matcher._leading())
+    ]
+    assert max(sizes) <= 40_000
+    assert 1 < len(sizes) < 10
+
+
+def test_results_that_run_full_again_and_again_are_told_once_each(monkeypatch):
+    monkeypatch.setattr(locality, "LARGE", 0)
+    monkeypatch.setattr(workspace, "FIRST_RESULTS", 64)
+    monkeypatch.setattr("harken.matching.encoding.matcher.MANY_RESULTS", 64)
+    chance = random.Random("full results")
+    engine = filled(chance)
+    engine.subscribe_many((MANY + at, f"a = {at % VALUES} AND b >= 0") for at in range(40 * VALUES))
+    events = [{"a": chance.randrange(VALUES), "b": 1, "c": 1} for _ in range(700)]
+    found = engine.match_batch(pa.Table.from_pylist(events))
+    pairs = list(zip(*found.to_pydict().values(), strict=True))
+    assert len(set(pairs)) == len(pairs)
+    wanted = {at: set(engine.match({"a": at, "b": 1, "c": 1})) for at in range(VALUES)}
+    assert len(pairs) == sum(len(wanted[event["a"]]) for event in events)

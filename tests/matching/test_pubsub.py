@@ -252,3 +252,17 @@ def test_an_equality_is_found_by_its_constant_whatever_divides_it():
     assert (operators == EQUAL).sum() == 50
     engine.match({"a": 7})
     assert engine.stats()["checks_per_event"] == 1
+
+
+@pytest.mark.parametrize("kind", [None, "hash", "interval-tree", "priority-search-tree"])
+@pytest.mark.parametrize("operator", ["=", "<", ">="])
+def test_what_lies_below_a_bucket_is_found_after_others_have_filled_it_again(kind, operator):
+    """Clauses that are all alike go below a full bucket; then come some that could be told apart."""
+    alike = [f"a {operator} 1 AND b = 1"] * 2
+    others = [f"a {operator} 2", f"a {operator} 3"] * 2
+    rows = list(enumerate([*alike, *others, *["b = 1"] * 9]))
+    engine, reference = Engine("pubsub", bucket_size=1, structures=kind), Engine("reference")
+    engine.subscribe_many(rows)
+    reference.subscribe_many(rows)
+    for event in ({"a": value, "b": 1} for value in range(5)):
+        assert sorted(engine.match(event)) == sorted(reference.match(event))

@@ -17,14 +17,20 @@ def checked_limits(limits: object) -> Limits:
 
 
 def checked_count(argument: str, found: object) -> int:
-    """A number of things, of any class of whole numbers."""
+    """A number of things. One of another class than Python's own could not be saved."""
     expected = "a whole number from 0 on"
-    if isinstance(found, bool) or not hasattr(found, "__index__"):
+    if isinstance(found, bool) or not isinstance(found, int):
         raise ArgumentTypeError.of(argument, expected, repr(found))
-    count = int(found.__index__())
-    if count < 0:
+    if found < 0:
         raise ArgumentError.of(argument, expected, repr(found))
-    return count
+    return found
+
+
+def checked_flag(argument: str, found: object) -> bool:
+    """True or False, and nothing that is as good as either: it could not be saved."""
+    if not isinstance(found, bool):
+        raise ArgumentTypeError.of(argument, "True or False", repr(found))
+    return found
 
 
 def check_several(

@@ -16,6 +16,7 @@ from harken.matching.clusters.kernels.matching import match_events
 from harken.matching.clusters.kernels.placing import clause_predicates
 from harken.matching.clusters.single import SingleMatching
 from harken.matching.contract import AccessPath, Slots, Stats
+from harken.matching.encoding.encoder import BLOCK
 from harken.matching.encoding.locality import leading_dimensions
 from harken.matching.encoding.matcher import EncodedMatcher
 from harken.matching.encoding.statistics import SAMPLE, UNSEEN, ObservedEvents
@@ -211,8 +212,9 @@ class ClusterMatcher(EncodedMatcher):
 
     def _observe(self, events: Events) -> None:
         if len(events.code) > 1:
-            self._blocks_seen += 1
-            if self._blocks_seen % OBSERVED == 0:
+            before = self._blocks_seen // OBSERVED
+            self._blocks_seen += max(1, len(events.code) // BLOCK)
+            if self._blocks_seen // OBSERVED > before:
                 self._statistics.observe(events, self._predicates)
             return
         self._sample.append(events._replace(code=events.code.copy(), label=events.label.copy()))

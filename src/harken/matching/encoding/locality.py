@@ -29,6 +29,9 @@ SORTED = 131_072
 TOGETHER = 16_384
 """Of these, events that are encoded together."""
 
+MOST_BYTES = 64 << 20
+"""Bytes of encoded events that are put together, at most."""
+
 MOST_KEYS = 1 << 20
 """Keys that events are put in order by without comparing them."""
 
@@ -49,7 +52,7 @@ def gathered(blocks: Iterable[tuple[int, Events]]) -> Iterator[tuple[int, Events
     """Blocks, one after the other, as fewer and larger ones. Only those whose columns are the same go together."""
     start, alike, count = 0, list[Events](), 0
     for begin, events in blocks:
-        if alike and (events.column is not alike[0].column or count + len(events.code) > SORTED):
+        if alike and (events.column is not alike[0].column or count + len(events.code) > _most(events)):
             yield start, _together(alike)
             alike, count = [], 0
         start = start if alike else begin
@@ -57,6 +60,12 @@ def gathered(blocks: Iterable[tuple[int, Events]]) -> Iterator[tuple[int, Events
         count += len(events.code)
     if alike:
         yield start, _together(alike)
+
+
+def _most(events: Events) -> int:
+    """How many such events go together, for the number and for the room they take."""
+    bytes_each = 4 * events.code.shape[1] + 8 * events.label.shape[1]
+    return min(SORTED, MOST_BYTES // bytes_each)
 
 
 def _together(blocks: Sequence[Events]) -> Events:

@@ -27,6 +27,9 @@ from harken.matching.saving import State, counted, require
 from harken.model.expressions import Expression
 from harken.normal.operators import expression_of
 
+WIDE = 64
+"""Columns of events from which on fewer of them are encoded together."""
+
 
 class _Own(threading.local):
     """What each thread has for itself."""
@@ -126,7 +129,8 @@ class EncodedMatcher(ABC):
         """Encode and match, block by block."""
         rows, slots = list[npt.NDArray[np.int64]](), list[Slots]()
         leading = self._leading()
-        for start, block in self._encoder.blocks(events, TOGETHER if leading else BLOCK, leading):
+        size = TOGETHER if leading and len(events.columns) <= WIDE else BLOCK
+        for start, block in self._encoder.blocks(events, size, leading):
             found_rows, found_slots = in_event_order(block, self._match_block(block))
             rows.append(found_rows + start if start else found_rows)
             slots.append(found_slots)

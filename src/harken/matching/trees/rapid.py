@@ -14,7 +14,7 @@ from harken.matching.trees.forest import NOT_LIGHT, Partition
 from harken.matching.trees.kernels.layout import MOST_LIGHT
 from harken.matching.trees.kernels.observing import count_properties
 from harken.matching.trees.matcher import WAITING, SearchTreeMatcher
-from harken.model.arguments import checked_count
+from harken.model.arguments import checked_count, checked_flag
 
 COPIES = 2.0
 """In how many trees of light events a clause may be, on average, unless c is given."""
@@ -39,7 +39,7 @@ class RapidMatcher(SearchTreeMatcher):
     def __init__(self, *, c: int | None = None, reorder: bool = True, waiting: int = WAITING) -> None:
         """`reorder` has trees ask first what must be there; without, they ask property by property, as `tree`."""
         self._c = None if c is None else checked_count("c", c)
-        self._reorder = reorder
+        self._reorder = checked_flag("reorder", reorder)
         self._properties_seen = np.zeros(MOST_LIGHT + 2, np.int64)
         super().__init__(waiting)
 

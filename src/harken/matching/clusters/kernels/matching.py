@@ -59,6 +59,9 @@ from harken.matching.kernels.truth import is_true, mark, satisfied, unmark
 STAGE = 4
 """How many events ahead filters are asked for."""
 
+TOGETHER = 256
+"""Events, at most, whose candidates are checked together: where results run full, these are opened again."""
+
 MOST_SHARED = 3
 """Columns, at most, that are looked at once for all keys that share them."""
 
@@ -566,7 +569,7 @@ def match_events(
 
     Returns the first not matched and how many results there are. `ahead` switches prefetching.
     """
-    found, listed, count = 0, 0, events.code.shape[0]
+    found, listed, checked, count = 0, 0, start, events.code.shape[0]
     most = len(scratch.candidates) // 2 - len(scratch.places) // RING
     has_filters = len(blocks.filters) > FILTER
     shared, last = find_columns(tables, events, scratch)
@@ -583,9 +586,9 @@ def match_events(
         if has_filters:
             sift(predicates, blocks, events, step, scratch)
         listed = collect(blocks, step, scratch, listed, ahead)
-        if listed > most or step == count - 1:
+        if listed > most or step == count - 1 or step - checked == TOGETHER:
             full, found = check_candidates(predicates, blocks, events, listed, scratch, ahead, results, found)
             if full >= 0:
                 return full, found
-            listed = 0
+            listed, checked = 0, step
     return count, found

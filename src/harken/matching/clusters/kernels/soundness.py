@@ -235,12 +235,23 @@ def _leading(predicates: PredicateArrays, tables: Tables, table: int, key: int, 
     if table < FIRST_KEY_TABLE:
         dimensions = len(predicates.equal_first)
         return -1 if (table == ALL_TABLE and key > 0) or (table == PRESENCE_TABLE and key >= dimensions) else 0
+    if key >= _keys(tables, table):
+        return -1
     for at in range(tables.first[table], tables.first[table + 1]):
         word = _equality(predicates, tables, at, key)
         if word < 0:
             return -1
         found.uses[word] += owned
     return tables.first[table + 1] - tables.first[table]
+
+
+@part
+def _keys(tables: Tables, table: int) -> int:
+    """How many keys a key table has: places beyond them are left of one that was larger, and empty."""
+    keys = 1
+    for at in range(tables.first[table], tables.first[table + 1]):
+        keys *= tables.radix[at]
+    return keys
 
 
 @part

@@ -98,7 +98,12 @@ def few_ranges(database: Database, contents: Contents, bucket: int) -> bool:
 
 @tight
 def divide(database: Database, contents: Contents, predicates: PredicateArrays, bucket: int) -> bool:
-    """Divide a bucket other than the root, for which there is room; False if its clauses cannot be told apart."""
+    """Divide a bucket other than the root, for which there is room; False if its clauses cannot be told apart.
+
+    One below which there are structures stays whole: events come to those through what it says now.
+    """
+    if database.buckets.below[bucket] > 0:
+        return False
     structure = database.buckets.owner[bucket]
     kind = np.int64(database.structures.kind[structure])
     if kind == UNDIVIDED:
