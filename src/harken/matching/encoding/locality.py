@@ -64,7 +64,7 @@ def gathered(blocks: Iterable[tuple[int, Events]]) -> Iterator[tuple[int, Events
 
 def _most(events: Events) -> int:
     """How many such events go together, for the number and for the room they take."""
-    bytes_each = 4 * events.code.shape[1] + 8 * events.label.shape[1]
+    bytes_each = int(4 * events.code.shape[1] + 8 * events.label.shape[1])
     return min(SORTED, MOST_BYTES // bytes_each)
 
 

@@ -12,7 +12,7 @@ The lists that a clause is in are its words (structures/kernels/clauses.py).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,10 @@ from harken.matching.kernels.layout import (
     Scratch,
 )
 from harken.matching.kernels.truth import holds, satisfied
-from harken.matching.structures.kernels.clauses import END, EVERY, Contents, Counters, new_clause, own, set_free
+from harken.matching.structures.kernels.clauses import END, EVERY, Contents, new_clause, own, set_free
+
+if TYPE_CHECKING:
+    from harken.matching.structures.kernels.clauses import Counters
 
 WORTH_COPYING = 16
 """Counters that can be copied in the time in which one is found and set back."""
