@@ -26,8 +26,9 @@ PLOTTED = {name for name in experiments() if name.startswith(("fabret", "pubsub"
 LONG = {
     *("spark-compile", "spark-join", "spark-scale", "spark-stream", "store-start", "storage-stress", "stream-age"),
     *("damage", "exits", "faults", "first-use", "growth", "symmetric-encodings", "symmetric-faults"),
+    *("pubsub-fig8", "pubsub-fig9", "rapid-fig4", "rapid-fig6"),
 }
-"""Those that take their time even so: they start Spark, servers or many processes."""
+"""Those that take their time even so: they start Spark, servers or many processes, or are much like another one."""
 
 FOUND = {
     "damage": {"mutations", "refused", "worked"},

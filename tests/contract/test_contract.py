@@ -41,7 +41,6 @@ if IS_PLAIN or IS_CHECKED:  # those that together run every line of a kernel tha
         "dynamic-restless",
         "static-eager",
         "propagation-without-prefetch",
-        "pubsub",
         "pubsub-interval-trees",
         "pubsub-priority-search-trees",
         "rapid-restless",
@@ -49,9 +48,13 @@ if IS_PLAIN or IS_CHECKED:  # those that together run every line of a kernel tha
     VARIANTS = {name: VARIANTS[name] for name in OWN_LOOPS}
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+# Families with several variants of few differences: what one seed does not show, that of another variant does.
+FEWER_SEEDS = {name: SEEDS[:2] for name in VARIANTS if name.startswith(("pubsub", "rapid", "tree"))}
+CASES = [(name, seed) for name in VARIANTS for seed in FEWER_SEEDS.get(name, SEEDS)]
+
+
+@pytest.mark.parametrize(("algorithm", "seed"), CASES)
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
-@pytest.mark.parametrize("algorithm", VARIANTS)
 def test_the_algorithm_obeys(algorithm, check, seed):
     name, options = VARIANTS[algorithm]
     case = Case.made(f"{check.__name__}-{seed}", vocabulary_for(check))
