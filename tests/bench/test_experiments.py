@@ -28,7 +28,7 @@ LONG = {
     *("damage", "exits", "faults", "first-use", "growth", "symmetric-encodings", "symmetric-faults"),
     *("pubsub-fig8", "pubsub-fig9", "rapid-fig4", "rapid-fig6"),
 }
-"""Those that take their time even so: they start Spark, servers or many processes, or are much like another one."""
+"""Those that take their time even so: they start Spark, servers or many processes, or are like another one."""
 
 FOUND = {
     "damage": {"mutations", "refused", "worked"},
