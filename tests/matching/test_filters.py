@@ -228,7 +228,7 @@ def test_a_damaged_filter_is_refused_as_a_folder(tmp_path):
 def test_events_are_told_in_their_own_order_whatever_order_they_are_matched_in(monkeypatch, together):
     monkeypatch.setattr(locality, "LARGE", 0)
     monkeypatch.setattr(locality, "SORTED", together)
-    monkeypatch.setattr("harken.matching.encoding.matcher.TOGETHER", 290)
+    monkeypatch.setattr("harken.matching.encoding.matcher.ENCODED", 290)
     chance = random.Random("order")
     engine = filled(chance)
     events = [an_event(chance) for _ in range(1_300)]

@@ -35,7 +35,7 @@ PAPER_9 = (
 NOTES = [
     "All engines held the same subscriptions, found the same matches of a sample of events, and what the "
     "reference semantics say; they matched in turns.",
-    "There are fewer subscriptions than in the paper, so that all of it takes a quarter of an hour.",
+    "There are fewer subscriptions than in the paper, as some contenders load them slowly.",
     "BE-Tree and Siena are not part of Harken: counting stands for Siena's kind of algorithm.",
 ]
 

@@ -26,7 +26,9 @@ MOST_DIMENSIONS = 256
 """Dimensions that are considered for keys."""
 
 FILTERED_LOOKUP = 0.5
-"""What a lookup costs where keys have filters, beside one where they have none: one read instead of two."""
+"""What a lookup costs where keys have filters, beside one where they have none: one read instead of two.
+
+From that, not from a measurement."""
 
 TOGETHER = 8
 """Tables that are made at once, at most."""

@@ -26,7 +26,7 @@ FEWEST = 256
 SORTED = 131_072
 """Events that are ordered together, at most: the more, the more of them look at the same memory."""
 
-TOGETHER = 16_384
+ENCODED = 16_384
 """Of these, events that are encoded together."""
 
 MOST_BYTES = 64 << 20

@@ -16,7 +16,7 @@ from harken.errors import CapacityError, CopyError
 from harken.locking import watch_forks
 from harken.matching.contract import Incoming, Pairs, Slots
 from harken.matching.encoding.encoder import BLOCK, Encoder
-from harken.matching.encoding.locality import TOGETHER, in_event_order
+from harken.matching.encoding.locality import ENCODED, in_event_order
 from harken.matching.encoding.workspace import MANY_RESULTS, Workspace
 from harken.matching.events.batch import EventBatch
 from harken.matching.events.mentions import Mentions
@@ -129,7 +129,7 @@ class EncodedMatcher(ABC):
         """Encode and match, block by block."""
         rows, slots = list[npt.NDArray[np.int64]](), list[Slots]()
         leading = self._leading()
-        size = TOGETHER if leading and len(events.columns) <= WIDE else BLOCK
+        size = ENCODED if leading and len(events.columns) <= WIDE else BLOCK
         for start, block in self._encoder.blocks(events, size, leading):
             found_rows, found_slots = in_event_order(block, self._match_block(block))
             rows.append(found_rows + start if start else found_rows)

@@ -1,0 +1,254 @@
+"""What an event opens: the keys that it has, their filters, and the other access paths.
+
+Places of the directory are collected for each event in a share of its own of `scratch.places`, with the filter of
+a key above them (layout.py). `sift` leaves out the keys whose filters say that nothing under them can match.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from harken.jit import part
+from harken.matching.kernels.layout import (
+    ABOVE_CELLS,
+    ALL_TABLE,
+    BANDS,
+    BETWEEN_CELLS,
+    CELLS,
+    FALSE,
+    FILTER,
+    FILTER_BITS,
+    FILTERED,
+    FIRST_KEY_TABLE,
+    LEVELS,
+    LINE,
+    MISSING,
+    PREDICATE_TABLE,
+    PRESENCE_TABLE,
+    RANGE_TABLE,
+    RING,
+    SHORT_SHIFT,
+    TRUE,
+    Blocks,
+    Events,
+    PredicateArrays,
+    Scratch,
+    Tables,
+)
+from harken.matching.kernels.prefetch import prefetch
+from harken.matching.kernels.truth import satisfied
+
+MOST_SHARED = 3
+"""Columns, at most, that are looked at once for all keys that share them."""
+
+
+@part
+def event_at(events: Events, step: int) -> int:
+    """Which event comes at a step."""
+    return events.order[step] if len(events.order) > 0 else step
+
+
+@part
+def fetch_event(events: Events, step: int) -> None:
+    """Ask for the codes of an event, if they do not just follow those of the one before."""
+    if step < len(events.order):
+        codes, width = events.code.reshape(events.code.size), events.code.shape[1]
+        for at in range(events.order[step] * width, (events.order[step] + 1) * width, LINE):
+            prefetch(codes, at)
+
+
+@part
+def find_columns(tables: Tables, events: Events, scratch: Scratch) -> tuple[int, int]:
+    """Find out once for all events which columns make the keys.
+
+    Returns how many of them, the last of each, all keys share; and where such columns end.
+    """
+    columns, shared, last = scratch.columns, 0, 0
+    for at in range(tables.first[len(tables.base)]):
+        columns[at] = events.column[tables.dimension[at]]
+    for table in range(FIRST_KEY_TABLE, len(tables.base)):
+        if tables.closed[table]:
+            continue
+        end, length = tables.first[table + 1], tables.first[table + 1] - tables.first[table]
+        if last == 0:
+            shared, last = min(length, MOST_SHARED), end
+        alike = 0
+        while alike < shared and alike < length and columns[end - 1 - alike] == columns[last - 1 - alike]:
+            alike += 1
+        shared = alike
+    return shared, last
+
+
+@part
+def begin_keys(tables: Tables, its_code: npt.NDArray[np.int32], shared: int, scratch: Scratch) -> None:
+    """Work out what the columns that all keys share add to each of them: -1 if it is none."""
+    for table in range(FIRST_KEY_TABLE, len(tables.base)):
+        key, has_key, end = 0, not tables.closed[table], tables.first[table + 1]
+        for at in range(max(tables.first[table], end - shared), end):
+            value = np.int64(its_code[scratch.columns[at]])
+            has_key &= np.uint64(value - 1) < np.uint64(tables.radix[at] - 1)
+            key += value * tables.stride[at]
+        scratch.begun[table] = key if has_key else -1
+
+
+@part
+def are_alike(events: Events, step: int, shared: int, last: int, scratch: Scratch) -> bool:
+    """Whether an event has the same codes as the one before in the columns that all keys share."""
+    code, before = events.code[event_at(events, step)], events.code[event_at(events, step - 1)]
+    different = False
+    for at in range(last - shared, last):
+        different |= code[scratch.columns[at]] != before[scratch.columns[at]]
+    return not different
+
+
+@part
+def key_places(
+    tables: Tables,
+    blocks: Blocks,
+    events: Events,
+    event: int,
+    shared: int,
+    scratch: Scratch,
+    into: int,
+    ahead: bool,
+) -> int:
+    """Collect, from places[into] on, where in the directory the event's keys are, and their filters.
+
+    Indices are made unsigned, here and below: those of numbers that might be negative are looked at first.
+    """
+    its_code, columns, places, begun = events.code[event], scratch.columns, scratch.places, scratch.begun
+    for table in range(FIRST_KEY_TABLE, len(tables.base)):
+        key = begun[table]
+        has_key = key >= 0
+        at, end = tables.first[table], tables.first[table + 1] - shared
+        while at < end:  # not `for`, which would be made vectors of: there are one or two
+            value = np.int64(its_code[np.uint32(columns[np.uint32(at)])])
+            # Both ends in one comparison: as an unsigned number, what is below the first is far above the last.
+            has_key &= np.uint64(value - 1) < np.uint64(tables.radix[np.uint32(at)] - 1)
+            key += value * tables.stride[np.uint32(at)]
+            at += 1
+        if has_key:
+            place, number = tables.base[table] + key, np.int64(0)
+            if tables.filter[table] > 0:
+                number = tables.filter[table] + key
+                if ahead:
+                    prefetch(blocks.filters, number * FILTER)
+            elif ahead:
+                prefetch(blocks.directory, place)
+            places[np.uint32(into)] = place | number << FILTER_BITS
+            into += 1
+    return into
+
+
+@part
+def band_of(predicates: PredicateArrays, number: int, label: int) -> int:
+    """The band, of the banded dimension of this number, that a label lies in: how many bands begin at or below."""
+    low, high = number * (BANDS - 1), (number + 1) * (BANDS - 1)
+    first = low
+    while low < high:
+        middle = (low + high) // 2
+        if predicates.band_first[middle] <= label:
+            low = middle + 1
+        else:
+            high = middle
+    return low - first
+
+
+@part
+def range_places(
+    predicates: PredicateArrays,
+    directory: npt.NDArray[np.uint32],
+    base: int,
+    events: Events,
+    event: int,
+    places: npt.NDArray[np.int64],
+    into: int,
+) -> int:
+    """Collect the cells of the range table that an event opens and in which clauses stand; where they end."""
+    for column in range(len(events.band)):
+        number = np.int64(events.band[column])
+        if number < 0 or events.code[event, column] == MISSING:
+            continue
+        cells = base + number * CELLS
+        band = band_of(predicates, number, events.label[event, events.label_column[column]])
+        for place in range(cells + band, cells + BANDS):
+            places[into] = place
+            into += directory[place] != 0
+        for place in range(cells + ABOVE_CELLS, cells + ABOVE_CELLS + band + 1):
+            places[into] = place
+            into += directory[place] != 0
+        level_cells, size = cells + BETWEEN_CELLS, BANDS
+        for level in range(LEVELS):
+            # A range spans two bands of its level at most, and stands where it begins.
+            for place in range(level_cells + max(0, (band >> level) - 1), level_cells + (band >> level) + 1):
+                places[into] = place
+                into += directory[place] != 0
+            level_cells += size
+            size >>= 1
+    return into
+
+
+@part
+def open_event(
+    predicates: PredicateArrays,
+    tables: Tables,
+    blocks: Blocks,
+    events: Events,
+    step: int,
+    shared: int,
+    scratch: Scratch,
+    ahead: bool,
+) -> None:
+    """Collect the directory entries of all access paths that an event opens."""
+    places, touched, code = scratch.places, scratch.touched, events.code
+    begin, event = step % RING * (len(places) // RING), event_at(events, step)
+    into = key_places(tables, blocks, events, event, shared, scratch, begin, ahead)
+    if tables.population[PREDICATE_TABLE] > 0:
+        for at in range(satisfied(predicates, events, event, touched)):
+            places[into] = tables.base[PREDICATE_TABLE] + touched[at]
+            into += 1
+    if tables.population[PRESENCE_TABLE] > 0:
+        for column in range(code.shape[1]):
+            if code[event, column] != MISSING:
+                places[into] = tables.base[PRESENCE_TABLE] + events.dimension[column]
+                into += 1
+    if tables.population[RANGE_TABLE] > 0:
+        into = range_places(predicates, blocks.directory, tables.base[RANGE_TABLE], events, event, places, into)
+    if tables.population[ALL_TABLE] > 0:
+        places[into] = tables.base[ALL_TABLE]
+        into += 1
+    scratch.opened[step % RING] = into - begin
+
+
+@part
+def sift(predicates: PredicateArrays, blocks: Blocks, events: Events, step: int, scratch: Scratch) -> None:
+    """Leave out the keys whose filters say that nothing under them can match."""
+    places, filters, short = scratch.places, blocks.filters, scratch.short
+    count = satisfied(predicates, events, event_at(events, step), scratch.touched)
+    for at in range(count):
+        short[np.uint32(scratch.touched[at] + SHORT_SHIFT)] = TRUE
+    begin = step % RING * (len(places) // RING)
+    kept = begin
+    for at in range(begin, begin + scratch.opened[step % RING]):
+        place = places[np.uint32(at)]
+        first = np.uint32(place >> FILTER_BITS) * FILTER
+        alive = np.int64(0)
+        for word in range(FILTERED):
+            alive += np.int64(short[filters[np.uint64(first + word)]])
+        places[np.uint32(kept)] = place
+        # Without a branch: which keys have something can't be foreseen.
+        kept += (alive > 0) | (first == 0)
+    end, kept = kept, begin
+    for at in range(begin, end):
+        place = places[np.uint32(at)]
+        first = np.uint32(place >> FILTER_BITS) * FILTER
+        alive = np.int64(first == 0)
+        for word in range(FILTERED):
+            one, other = filters[np.uint64(first + word)], filters[np.uint64(first + word + FILTERED)]
+            alive += np.int64(short[one]) * np.int64(short[other])
+        places[np.uint32(kept)] = place & ((1 << FILTER_BITS) - 1)
+        kept += alive > 0
+    scratch.opened[step % RING] = kept - begin
+    for at in range(count):
+        short[np.uint32(scratch.touched[at] + SHORT_SHIFT)] = FALSE
