@@ -131,6 +131,14 @@ def test_a_filter_that_runs_full_lets_everything_through():
     assert matches(engine, [event]) == matches(reference_of(engine), [event])
 
 
+def words_of_one_entry(words: np.ndarray) -> list[int]:
+    """Where words of filters lie that no other entry of the same filter stands for: without one, something is lost."""
+    pairs = words.reshape(-1, 2, FILTERED)
+    alike = (pairs[..., :, None] == pairs[..., None, :]).all(axis=1).sum(axis=-1)
+    alone = np.repeat(alike[:, None, :] == 1, 2, axis=1) & (pairs > ALWAYS)
+    return np.flatnonzero(alone).tolist()
+
+
 def test_filters_are_saved_and_looked_at_before_they_are_believed(tmp_path):
     chance = random.Random("saved")
     engine = filled(chance)
@@ -142,8 +150,7 @@ def test_filters_are_saved_and_looked_at_before_they_are_believed(tmp_path):
     assert matches(loaded, events) == matches(engine, events)
     state = index_of(engine).state()
     words = state.arrays["clusters.filters"].copy()
-    used = np.flatnonzero(words > ALWAYS)
-    for at in chance.sample(used.tolist(), 10):
+    for at in chance.sample(words_of_one_entry(words), 10):
         damaged = words.copy()
         damaged[at] = NEVER if at % FILTER < FILTERED else 1 + (damaged[at] == 2)
         with pytest.raises(ValueError, match="filter"):
