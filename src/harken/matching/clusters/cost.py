@@ -41,6 +41,10 @@ class Costs(NamedTuple):
         return min(max(self.lookup / self.check, _LEAST), _MOST)
 
 
+USUAL = Costs(27.0, 2.0)
+"""What a machine of 2026 has."""
+
+
 @tight
 def _looked_up(words: npt.NDArray[np.uint32], order: npt.NDArray[np.int64]) -> int:
     """Two dependent reads of scattered memory each, asked for ahead, as a directory entry and its block are."""
@@ -83,7 +87,7 @@ def _checked(
 def calibrated() -> Costs:
     """The costs on this machine. Takes some tens of milliseconds the first time."""
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the environment
-        return Costs(27.0, 2.0)  # what a machine of 2026 has; plain Python would take a minute to measure itself
+        return USUAL  # plain Python would take a minute to measure itself
     chance = np.random.default_rng(1)
     words = chance.integers(0, _WORDS, _WORDS, dtype=np.uint32)
     order = chance.integers(0, _WORDS, _READS)
