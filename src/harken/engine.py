@@ -19,7 +19,7 @@ from harken.changing import Change, Held
 from harken.compiler import Reject
 from harken.errors import ArgumentError, BulkLoadError, EventError
 from harken.explanation import Explanation, explain
-from harken.intake import Compiled, SubscriptionSource, compiled
+from harken.intake import Compiled, One, SubscriptionSource, compiled
 from harken.locking import Door
 from harken.matching import registry
 from harken.matching.contract import AccessPath, Learning, Slots, Stats
@@ -139,14 +139,8 @@ class Engine:
 
         Costs a parse and one insertion. For many, `subscribe_many` is far faster.
         """
-        row = {
-            "id": id,
-            "expression": expression,
-            "owner": owner,
-            "valid_from": valid_from,
-            "valid_until": valid_until,
-        }
-        rejects, _ = self._take_in(compiled([row], self.schema, self.limits), replace, all_or_none=True)
+        ready = One.of(id, expression, owner, partial(Validity, valid_from, valid_until), self.schema, self.limits)
+        rejects, _ = self._take_in(ready, replace, all_or_none=True)
         if rejects:
             raise rejects[0].error
 
@@ -357,7 +351,7 @@ class Engine:
             held = {name: each for name, each in self.__dict__.items() if name != "_door"}
             return deepcopy(held | {"_foreign": Counter(self._foreign)}, memo)
 
-    def _take_in(self, ready: Compiled, replace: bool, *, all_or_none: bool) -> tuple[list[Reject], int]:
+    def _take_in(self, ready: Compiled | One, replace: bool, *, all_or_none: bool) -> tuple[list[Reject], int]:
         """Take in what may be; the rejects, and how many were taken in."""
         with self._door.turn():
             self._settle()

@@ -21,9 +21,10 @@ from harken.model.expressions import Expression, check_schema
 from harken.model.foreign import shown
 from harken.model.limits import Limits
 from harken.model.schema import Schema
-from harken.model.subscriptions import Subscription, SubscriptionId, Validity
-from harken.normal.compiled import conform, is_compiled
+from harken.model.subscriptions import Subscription, SubscriptionId, Validity, checked_id, checked_owner
+from harken.normal.compiled import conform, id_array, is_compiled
 from harken.normal.decompiled import expressions_of
+from harken.normal.form import NormalForm, normalise
 from harken.normal.validation import compiled_faults
 
 SubscriptionSource: TypeAlias = (
@@ -81,6 +82,48 @@ class Compiled:
         texts = None if self.texts is None else partial(self.texts, rows)
         ids = _joined(table.column("id"))
         return Admission(ids, _owners(table), _validity(table), incoming, rejects, texts, replace)
+
+
+@dataclass(frozen=True, slots=True)
+class One:
+    """One subscription, checked, without a table of one row: to make it would take longer than all the rest."""
+
+    subscription: Subscription
+    written: object
+    form: NormalForm
+
+    @classmethod
+    def of(
+        cls,
+        id: object,
+        written: object,
+        owner: object,
+        validity: Callable[[], Validity],
+        schema: Schema | None,
+        limits: Limits,
+    ) -> One:
+        """What a user hands in, checked in the order in which rows of a table are."""
+        checked, bounds, owned = checked_id(id), validity(), checked_owner(owner)
+        expression = read_expression(written, schema, limits)
+        return cls(Subscription(checked, expression, owned, bounds), written, normalise(expression, limits))
+
+    def admitted(self, registered: Identities, *, replace: bool) -> Admission:
+        """As `Compiled.admitted`."""
+        one, ids = self.subscription, id_array([self.subscription.id])
+        fault: HarkenError | None = None
+        if not registered.accepts(ids.type):
+            fault = registered.unlike(one.id)
+        elif not replace and one.id in registered:
+            fault = DuplicateSubscriptionError(one.id)
+        return Admission(
+            ids[:0] if fault else ids,
+            {} if one.owner is None else {0: one.owner},
+            {} if one.validity.is_always else {0: one.validity},
+            Incoming.one(one.expression, self.form),
+            [] if fault is None else [Reject(0, one.id, fault)],
+            lambda: [self.written],
+            replace,
+        )
 
 
 def admit(

@@ -43,7 +43,7 @@ class AutoMatcher:
         """As the algorithm does that will be in use."""
         if self._few is None:
             self._matcher.prepare(incoming)
-        elif len(self._slots) + incoming.compiled.num_rows - incoming.leaving > self._small:
+        elif len(self._slots) + len(incoming) - incoming.leaving > self._small:
             _new_index().prepare(incoming)
         else:
             self._few.prepare(incoming)

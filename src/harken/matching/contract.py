@@ -11,7 +11,7 @@ fails, the subscriptions that it does not concern can be rescued.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Protocol, Self, TypeAlias, runtime_checkable
@@ -27,7 +27,7 @@ from harken.model.events import FlatEvent
 from harken.model.expressions import Expression
 from harken.model.limits import Limits
 from harken.normal.compiled import CompiledBuilder
-from harken.normal.form import normalise
+from harken.normal.form import NormalForm, normalise
 
 Slots: TypeAlias = npt.NDArray[np.int64]
 Pairs: TypeAlias = tuple[npt.NDArray[np.int64], Slots]
@@ -49,14 +49,29 @@ class AccessPath:
 class Incoming:
     """Subscriptions about to be added, as expressions or in compiled form: whichever a matcher reads.
 
-    Both are made only when asked for. Subscription i of either goes to the i-th slot.
+    Both are made only when asked for. Subscription i of either goes to the i-th slot. Of a few, normal forms may
+    be known too: to read them takes less time than to make a table.
     """
 
-    def __init__(self, expressions: Callable[[], Sequence[Expression]], compiled: Callable[[], pa.Table]) -> None:
+    def __init__(
+        self,
+        expressions: Callable[[], Sequence[Expression]],
+        compiled: Callable[[], pa.Table],
+        forms: Sequence[NormalForm] | None = None,
+    ) -> None:
         self._make_expressions = expressions
         self._make_compiled = compiled
+        self.forms = forms
         self.leaving = 0
         """How many subscriptions these are to replace: they leave once these have come."""
+
+    def __len__(self) -> int:
+        return self.compiled.num_rows if self.forms is None else len(self.forms)
+
+    @classmethod
+    def one(cls, expression: Expression, form: NormalForm) -> Incoming:
+        """One subscription, known by its expression and its normal form."""
+        return cls(lambda: [expression], partial(_table_of, [form]), [form])
 
     @classmethod
     def of(cls, expressions: Sequence[Expression]) -> Incoming:
@@ -75,9 +90,13 @@ class Incoming:
 
 
 def _compiled(expressions: Sequence[Expression]) -> pa.Table:
+    return _table_of(normalise(expression, _UNBOUNDED) for expression in expressions)
+
+
+def _table_of(forms: Iterable[NormalForm]) -> pa.Table:
     builder = CompiledBuilder()
-    for at, expression in enumerate(expressions):
-        builder.add(at, normalise(expression, _UNBOUNDED))
+    for at, form in enumerate(forms):
+        builder.add(at, form)
     return builder.finish()
 
 

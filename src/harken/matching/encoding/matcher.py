@@ -22,10 +22,11 @@ from harken.matching.events.batch import EventBatch
 from harken.matching.events.mentions import Mentions
 from harken.matching.kernels.layout import Clauses, Events
 from harken.matching.predicates.table import PredicateTable
-from harken.matching.predicates.translation import translate
+from harken.matching.predicates.translation import translate, translate_forms
 from harken.matching.saving import State, counted, require
 from harken.model.expressions import Expression
-from harken.normal.operators import expression_of
+from harken.normal.form import NormalForm
+from harken.normal.operators import expression_of, rows_of
 
 WIDE = 64
 """Columns of events from which on fewer of them are encoded together."""
@@ -61,6 +62,9 @@ class EncodedMatcher(ABC):
 
     def prepare(self, incoming: Incoming) -> None:
         """Have the compiled form; CapacityError if it might not be numbered, though none of it were known yet."""
+        if incoming.forms is not None:
+            self._check_room(*_sizes(incoming.forms))
+            return
         chunks = incoming.compiled.column("clauses").chunks
         try:
             self._check_room(*_at_most(chunks))
@@ -75,14 +79,21 @@ class EncodedMatcher(ABC):
         """Translate and enter. Linear in the number of predicates."""
         with self._changing():
             self._have_slots(int(slots.max(initial=-1)) + 1)
-            done = 0
-            for batch in incoming.compiled.to_batches():
-                clauses = translate(batch, self._predicates, slots[done : done + batch.num_rows])
+            for clauses in self._translated(slots, incoming):
                 self._predicates.use(clauses.words)
                 self._enter(clauses)
-                done += batch.num_rows
             self._slots += len(slots)
         self._maintain(len(slots))
+
+    def _translated(self, slots: Slots, incoming: Incoming) -> Iterator[Clauses]:
+        """The clauses of those that come, part by part; predicates are interned when a part is asked for."""
+        if incoming.forms is not None:
+            yield translate_forms(incoming.forms, self._predicates, slots)
+            return
+        done = 0
+        for batch in incoming.compiled.to_batches():
+            yield translate(batch, self._predicates, slots[done : done + batch.num_rows])
+            done += batch.num_rows
 
     def remove(self, slots: Slots) -> None:
         """Take out, and forget predicates that nobody asks for any more."""
@@ -296,6 +307,13 @@ class EncodedMatcher(ABC):
 def _joined(parts: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
     """Arrays one behind the other; a single one is not copied."""
     return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int64), *parts])
+
+
+def _sizes(forms: Sequence[NormalForm]) -> tuple[int, int, int]:
+    """The clauses, predicates and attributes of some normal forms."""
+    clauses = [clause for form in forms for clause in form.clauses]
+    predicates = sum(len(tuple(rows_of(each))) for clause in clauses for each in clause.values())
+    return len(clauses), predicates, len(set().union(*clauses))
 
 
 def _at_most(chunks: Sequence[pa.ListArray]) -> tuple[int, int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby, repeat
 from typing import Any
 
@@ -16,7 +16,8 @@ from harken.matching.predicates.rows import Row
 from harken.matching.predicates.table import PredicateTable
 from harken.normal.columns import NestedClauses, codes, filled, places
 from harken.normal.compiled import NO_TYPE, OPERATOR_CODE, TYPE_CODE, TYPES
-from harken.normal.operators import OPERATORS, Operand, constant_of, operand_of
+from harken.normal.form import Clause, NormalForm
+from harken.normal.operators import OPERATORS, Operand, constant_of, operand_of, rows_of
 
 _BOUNDS = frozenset({"<", "<=", ">", ">="})
 _FLOAT, _STRING, _INT, _DECIMAL = (TYPES.index(name) for name in ("float", "string", "int", "decimal"))
@@ -42,38 +43,63 @@ def translate(batch: pa.RecordBatch, predicates: PredicateTable, slots: Slots) -
 
 def translate_few(batch: pa.RecordBatch, predicates: PredicateTable, slots: Slots) -> Clauses:
     """As `translate`, predicate by predicate."""
+    told = ([map(_row_of, clause) for clause in clauses] for clauses in batch.column("clauses").to_pylist())
+    return _one_by_one(told, predicates, slots)
+
+
+def translate_forms(forms: Iterable[NormalForm], predicates: PredicateTable, slots: Slots) -> Clauses:
+    """As `translate`, of subscriptions in their normal form."""
+    return _one_by_one((map(_rows_of, form.clauses) for form in forms), predicates, slots)
+
+
+def _one_by_one(told: Iterable[Iterable[Iterable[Row]]], predicates: PredicateTable, slots: Slots) -> Clauses:
+    """Subscriptions, their clauses, and of those the predicates, all one by one."""
     first, words, owners, alone = [0], list[int](), list[int](), list[bool]()
-    for slot, clauses in zip(slots.tolist(), batch.column("clauses").to_pylist(), strict=True):
+    for slot, clauses in zip(slots.tolist(), told, strict=True):
+        before = len(owners)
         for clause in clauses:
-            rows = [_row_of(fields) for fields in clause]
-            words.extend(predicates.intern(tuple(sorted(set(run)))) for run in _runs(rows))
+            words.extend(predicates.intern(tuple(sorted(set(run)))) for run in _runs(clause))
             first.append(len(words))
             owners.append(slot)
-            alone.append(len(clauses) == 1)
+        alone += [len(owners) - before == 1] * (len(owners) - before)
     return Clauses(
         np.array(first, np.int64), np.array(words, np.int64), np.array(owners, np.int64), np.array(alone, np.bool_)
     )
 
 
+def _rows_of(clause: Clause) -> Iterator[Row]:
+    for attribute, constraint in clause.items():
+        for operator, value in rows_of(constraint):
+            yield attribute, operator, _plain(operator, operand_of(value))
+
+
 def _row_of(fields: dict[str, Any]) -> Row:
-    """One predicate as the table of predicates knows it."""
-    name, operator, kind = fields["attribute"], fields["operator"], fields["type"]
+    """One predicate as the table of predicates knows it. What belongs to its type is taken, and nothing else."""
+    operator, kind = fields["operator"], fields["type"]
     if kind is None:
-        return name, operator, Operand()
+        operand = Operand()
+    elif fields["shape"] is not None:
+        operand = Operand(kind, shape=tuple(fields["shape"]))
+    elif kind == "float":
+        operand = Operand(kind, real=fields["real"] or 0.0)
+    elif kind in ("string", "decimal"):
+        operand = Operand(kind, text=fields["text"])
+    else:
+        operand = Operand(kind, fields["integer"] or 0)
+    return fields["attribute"], operator, _plain(operator, operand)
+
+
+def _plain(operator: str, operand: Operand) -> Operand:
+    """An operand in the form that all have that ask for the same."""
+    kind = operand.type
     if operator == "is":
-        return name, operator, Operand("float" if kind in _NUMBERS else kind)
-    if fields["shape"] is not None:
-        return name, operator, Operand(kind, shape=tuple(fields["shape"]))
-    if kind == "float":
-        real = fields["real"]
-        # A float that is a whole number is the same constant as the int: give it the int's form.
-        is_whole = real.is_integer() and abs(real) < 2.0**63
-        return name, operator, Operand("int", int(real)) if is_whole else Operand("float", real=real)
-    if kind == "string":
-        return name, operator, Operand("string", text=fields["text"])
-    if kind == "decimal":
-        return name, operator, _plainest(fields["text"])
-    return name, operator, Operand(kind, fields["integer"])
+        return Operand("float" if kind in _NUMBERS else kind)
+    if kind == "int" or kind == "string":
+        return operand
+    # A float that is a whole number is the same constant as the int: give it the int's form.
+    if kind == "float" and operand.real.is_integer() and abs(operand.real) < 2.0**63:
+        return Operand("int", int(operand.real))
+    return _plainest(operand.text) if kind == "decimal" else operand  # type: ignore[arg-type]  # it has a text
 
 
 def _plainest(decimal: str) -> Operand:
@@ -81,7 +107,7 @@ def _plainest(decimal: str) -> Operand:
     return operand_of(constant_of(Operand("decimal", text=decimal)))
 
 
-def _runs(rows: list[Row]) -> Iterator[list[Row]]:
+def _runs(rows: Iterable[Row]) -> Iterator[list[Row]]:
     """Rows by predicate: neighbours on one attribute that bound it, or list its values, are one."""
     for _, joined in groupby(enumerate(rows), key=lambda each: _run_key(*each)):
         yield [row for _, row in joined]
