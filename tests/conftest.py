@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,12 @@ settings.register_profile("ci", settings.get_profile("local"), derandomize=True,
 settings.register_profile("thorough", settings.get_profile("local"), max_examples=2_000)
 
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "local"))
+
+
+def pytest_collection_finish() -> None:
+    """Leave what stays for the whole run out of every search for garbage, which would look at all of it again."""
+    gc.collect()
+    gc.freeze()
 
 
 SERVICES = {"spark", "lent_spark", "postgres", "backend"}

@@ -49,8 +49,12 @@ if IS_PLAIN or IS_CHECKED:  # those that together run every line of a kernel tha
 
 
 # Families with several variants of few differences: what one seed does not show, that of another variant does.
-FEWER_SEEDS = {name: SEEDS[:2] for name in VARIANTS if name.startswith(("pubsub", "rapid", "tree"))}
-CASES = [(name, seed) for name in VARIANTS for seed in FEWER_SEEDS.get(name, SEEDS)]
+FAMILIES = ("pubsub", "rapid", "tree")
+CASES = [
+    (name, seed)
+    for name in VARIANTS
+    for seed in SEEDS[: 2 if name.startswith(FAMILIES) or name.endswith("without-prefetch") else None]
+]
 
 
 @pytest.mark.parametrize(("algorithm", "seed"), CASES)

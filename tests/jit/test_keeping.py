@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harken.jit import keeping, kernel
+from harken.jit import keeping, kernel, turns
 from tests.jit.trial import SOURCE, Shop, outcome
 
 NOT_KEPT = "cannot be written"
@@ -107,11 +107,54 @@ def test_a_file_under_the_name_of_another_is_not_taken_for_it(warm_shop: Shop):
     assert (again.totals, again.kept, again.compiled) == ([10, 10, 12], 2, 1)
 
 
-def test_processes_that_compile_at_once_leave_whole_kernels(shop: Shop):
+def test_of_processes_that_want_the_same_kernels_at_once_one_compiles_each(shop: Shop):
     running = [shop.start() for _ in range(3)]
-    assert [outcome(process).totals for process in running] == [[10, 10, 12]] * 3
+    used = [outcome(process) for process in running]
+    assert [each.totals for each in used] == [[10, 10, 12]] * 3
+    assert sum(each.compiled for each in used) == 3
     assert shop.use().kept == 3
-    assert len(shop.files()) == 3  # and nothing half written
+    assert len(shop.files()) == 3  # and nothing half written, and no lock
+
+
+HOLD = """
+import time
+from pathlib import Path
+from harken.jit import turns
+turns.take(Path({kernel!r}))
+print("taken", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_process_that_is_killed_while_it_compiles_keeps_nobody_waiting(shop: Shop):
+    shop.home.mkdir()
+    kernel = shop.home / "one"
+    with shop.start(HOLD.format(kernel=str(kernel))) as holding:
+        assert holding.stdout is not None
+        assert holding.stdout.readline() == "taken\n"
+        waiting = threading.Thread(target=turns.take, args=[kernel])
+        waiting.start()
+        waiting.join(0.3)
+        assert waiting.is_alive()
+        holding.kill()
+        waiting.join(10)
+        assert not waiting.is_alive()
+    assert [path.name for path in shop.home.iterdir()] == ["one.lock"]
+    turns.give_up(kernel)
+    assert list(shop.home.iterdir()) == []
+
+
+def test_who_has_waited_for_too_long_compiles_for_himself(shop: Shop, monkeypatch: pytest.MonkeyPatch):
+    shop.home.mkdir()
+    kernel = shop.home / "one"
+    monkeypatch.setattr(turns, "PATIENCE", 0.2)
+    with shop.start(HOLD.format(kernel=str(kernel))) as holding:
+        assert holding.stdout is not None
+        assert holding.stdout.readline() == "taken\n"
+        turns.take(kernel)
+        turns.give_up(kernel)
+        assert [path.name for path in shop.home.iterdir()] == ["one.lock"]  # which is the other's
+        holding.kill()
 
 
 def digests(module: Path) -> set[str]:

@@ -30,7 +30,7 @@ import numba
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
-from harken.jit import sources
+from harken.jit import sources, turns
 
 VARIANTS = 8
 """How many digests of one module's kernels are kept; beyond that, those least recently used go..."""
@@ -63,24 +63,30 @@ class KeptKernels:
         """A kept kernel, ready to be called, or none: then numba compiles it."""
         context.refresh()
         place = self._place(signature, context) if self._enabled else None
-        if place is not None:
-            for home in homes():
-                found = _read(home / place)
-                with contextlib.suppress(Exception):  # whatever is wrong with it, it can be compiled again
-                    kept, compiled = pickle.loads(found or b"")
-                    if kept == signature:
-                        return CompileResult._rebuild(context, *compiled)  # type: ignore[no-untyped-call]
+        kept = None if place is None else _kept(place, signature, context)
+        if kept is not None:
+            return kept
         _announce()
-        return None
+        if place is not None and (turn := _turn(place)) is not None:
+            turns.take(turn)
+            kept = _kept(place, signature, context)  # another process may have compiled it meanwhile
+            if kept is not None:
+                turns.give_up(turn)
+        return kept
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Keep what numba has compiled."""
         place = self._place(signature, compiled.target_context) if self._enabled else None
-        if place is None or compiled.library.has_dynamic_globals:
+        if place is None:
             return
-        data = dumps((signature, compiled._reduce()))  # type: ignore[no-untyped-call]
-        if not any(write(home / place, data) for home in homes()):
-            _tell_it_is_not_kept()
+        try:
+            if not compiled.library.has_dynamic_globals:
+                data = dumps((signature, compiled._reduce()))  # type: ignore[no-untyped-call]
+                if not any(write(home / place, data) for home in homes()):
+                    _tell_it_is_not_kept()
+        finally:
+            if (turn := _turn(place)) is not None:
+                turns.give_up(turn)
 
     def enable(self) -> None:
         """Read and write from now on."""
@@ -109,6 +115,26 @@ class KeptKernels:
         made_of = (str(signature), context.codegen().magic_tuple(), self._options, cells, code.co_firstlineno)
         name = hashlib.blake2b(repr(made_of).encode() + code.co_code, digest_size=16).hexdigest()
         return folder / f"{self._function.__name__}-{name}"
+
+
+def _kept(place: Path, signature: Any, context: Any) -> Any:
+    """The kernel that lies at a place, in the first home that has it."""
+    for home in homes():
+        found = _read(home / place)
+        with contextlib.suppress(Exception):  # whatever is wrong with it, it can be compiled again
+            known, compiled = pickle.loads(found or b"")
+            if known == signature:
+                return CompileResult._rebuild(context, *compiled)  # type: ignore[no-untyped-call]
+    return None
+
+
+def _turn(place: Path) -> Path | None:
+    """Where processes take turns at what is to lie at a place: in the home where it will be written."""
+    for home in homes():
+        with contextlib.suppress(OSError):
+            _make((home / place).parent)
+            return home / place
+    return None
 
 
 def homes() -> list[Path]:
