@@ -210,7 +210,7 @@ def _make(folder: Path) -> None:
 def _announce() -> None:
     """Tell once that kernels are being compiled, so that nobody wonders about the wait."""
     if any(_lets_write(home) for home in homes()):
-        _LOG.warning("compiling kernels for this machine; this takes up to half a minute, once")
+        _LOG.warning("compiling kernels for this machine; this takes up to a minute, once")
     else:
         _tell_it_is_not_kept()
 
@@ -219,7 +219,7 @@ def _announce() -> None:
 def _tell_it_is_not_kept() -> None:
     tried = ", ".join(map(str, homes())) or "no folder"
     _LOG.warning(
-        "compiling kernels, which takes up to half a minute in every process, for they cannot be kept: "
+        "compiling kernels, which takes up to a minute in every process, for they cannot be kept: "
         "%s cannot be written; set NUMBA_CACHE_DIR to a folder that can",
         tried,
     )

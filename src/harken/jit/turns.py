@@ -1,6 +1,6 @@
 """Taking turns at compiling: of several processes that want one kernel, one compiles it and the others wait.
 
-Workers of one machine start together and want the same: each would compile for half a minute what one can for all.
+Workers of one machine start together and want the same: each would compile for a minute what one can for all.
 Whoever compiles holds a lock on a file beside the kernel's, which ends with the process at the latest. Where no
 such lock can be had, and after so long a wait that something must be wrong, everybody compiles for himself.
 """
