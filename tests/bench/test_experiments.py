@@ -31,6 +31,11 @@ LONG = {
 """Those that take their time even so: they start Spark, servers or many processes, or are like another one."""
 
 FOUND = {
+    "output": {"output", "output, matches", "be-gen"},
+    "peers": {
+        *("equalities, batch", "equalities, one by one"),
+        *("equalities-and-ranges, batch", "equalities-and-ranges, one by one"),
+    },
     "damage": {"mutations", "refused", "worked"},
     "compile": {
         *("one shape", "all distinct", "connectives", "5 of 50 attributes", "one shape / all distinct"),

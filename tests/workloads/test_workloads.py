@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -193,3 +194,36 @@ def test_an_event_of_the_other_distribution_has_each_property_with_one_chance():
     assert 9.5 < sizes.mean() < 10.5
     assert 2.7 < sizes.std() < 3.3
     assert 29 < properties_of("light-query-exponential", chance=0.3).sum(axis=1).mean() < 31
+
+
+def test_equalities_ask_three_of_twenty_attributes_that_all_events_have():
+    rows = predicates_of("equalities", 500)
+    assert {len(row) for row in rows} == {3}
+    assert {operator for row in rows for _, operator, _ in row} == {"="}
+    assert len({attribute for row in rows for attribute, _, _ in row}) == 20
+    events = workload("equalities").events(200)
+    assert events.num_columns == 20
+    assert not any(column.null_count for column in events.columns)
+
+
+def test_equalities_and_ranges_are_two_to_three_on_five_of_fifty_attributes_and_events_have_twenty():
+    rows = predicates_of("equalities-and-ranges", 2_000)
+    assert {len(ranges_joined(row)) for row in rows} == {5}
+    equal = sum(operator == "=" for row in rows for _, operator, _ in row) / (5 * len(rows))
+    assert 0.37 < equal < 0.43
+    reach = {
+        high - low
+        for row in rows
+        for (name, operator, low), (other, also, high) in itertools.pairwise(row)
+        if (operator, also) == (">=", "<=") and name == other
+    }
+    assert reach == {100}
+    events = workload("equalities-and-ranges").events(300).to_pylist()
+    assert {sum(value is not None for value in event.values()) for event in events} == {20}
+
+
+def test_a_hundredth_of_what_output_holds_matches():
+    rows = predicates_of("output", 20_000)
+    values = collections.Counter(value for ((_, _, value),) in rows)
+    assert len(values) == 100
+    assert 100 < min(values.values()) <= max(values.values()) < 300

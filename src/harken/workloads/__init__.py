@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 from harken.errors import UnknownWorkloadError
-from harken.workloads import fabret, light_query
+from harken.workloads import fabret, light_query, peers
 from harken.workloads.boolean_expressions import BooleanExpressions, BooleanExpressionWorkload
 from harken.workloads.light_query import LightQueries, LightQueryWorkload
 from harken.workloads.market import MarketWorkload
+from harken.workloads.peers import Conditions, ConditionWorkload
 from harken.workloads.specification import Specification, Workload
 from harken.workloads.tomasic import CONSTRAINT_WORKLOADS, ConstraintWorkload, Sizes
 
@@ -17,7 +19,9 @@ def _zipf() -> BooleanExpressions:
     return BooleanExpressions(distribution="zipf")
 
 
-_WORKLOADS: dict[str, tuple[Callable[[], Specification | BooleanExpressions], str]] = {
+Said: TypeAlias = Specification | BooleanExpressions | Conditions
+
+_WORKLOADS: dict[str, tuple[Callable[[], Said], str]] = {
     "w0": (fabret.w0, "5 equalities on 32 attributes, 2 of them fixed; values 1 to 35 (Fabret et al., 6.2.1)"),
     "w1": (fabret.w1, "3 equalities, 2 of them fixed, and one fixed >; values 1 to 35 (Fabret et al., 6.2.1)"),
     "w2": (fabret.w2, "3 equalities, 2 of them fixed, five fixed < and one fixed > (Fabret et al., 6.2.1)"),
@@ -36,6 +40,12 @@ _WORKLOADS: dict[str, tuple[Callable[[], Specification | BooleanExpressions], st
         "7 predicates on 400 attributes, events of 15, 1 % match (Mishra and Sahni, fig. 6)",
     ),
     "be-gen-zipf": (_zipf, "the same, with attributes that are frequent and rare by Zipf's law"),
+    "equalities": (peers.equalities, "equalities on 3 of 20 attributes, 50 values each"),
+    "equalities-and-ranges": (
+        peers.ranges_too,
+        "2 equalities for 3 ranges of 100 of 1,000 values, on 5 of 50 attributes; events of 20",
+    ),
+    "output": (peers.output, "one equality each; an event matches one subscription in a hundred"),
 }
 
 
@@ -56,7 +66,7 @@ def workload(name: str, seed: int = 20_001) -> Workload:
     return workload_of(make(), seed)
 
 
-def workload_of(said: Specification | BooleanExpressions, seed: int = 20_001) -> Workload:
+def workload_of(said: Said, seed: int = 20_001) -> Workload:
     """A workload by what is said of it.
 
     >>> workload_of(BooleanExpressions(dimensions=100, matching=0.05)).events(3).num_columns
@@ -64,6 +74,8 @@ def workload_of(said: Specification | BooleanExpressions, seed: int = 20_001) ->
     """
     if isinstance(said, BooleanExpressions):
         return BooleanExpressionWorkload(said, seed)
+    if isinstance(said, Conditions):
+        return ConditionWorkload(said, seed)
     return LightQueryWorkload(said, seed) if isinstance(said, LightQueries) else Workload(said, seed)
 
 
@@ -82,6 +94,8 @@ def constraint_workload(name: str, sizes: Sizes, seed: int = 20_001) -> Constrai
 __all__ = [
     "CONSTRAINT_WORKLOADS",
     "BooleanExpressions",
+    "ConditionWorkload",
+    "Conditions",
     "ConstraintWorkload",
     "LightQueries",
     "LightQueryWorkload",

@@ -74,6 +74,14 @@ _EXPERIMENTS: dict[str, Experiment] = {
         "harken.bench.experiments.growth:run",
         "100,000 small changes of subscriptions, and 100,000 batches: time, files and bytes stay as they are",
     ),
+    "output": Experiment(
+        "harken.bench.experiments.output:run",
+        "matches told per second where events have thousands",
+    ),
+    "peers": Experiment(
+        "harken.bench.experiments.peers:run",
+        "workloads that other systems have been measured on, by the batch and one by one",
+    ),
     "pubsub-fig7": Experiment(
         "harken.bench.experiments.pubsub_figures:run_bucket_size",
         "PUBSUB by bucket size and matching probability, beside the others (workload be-gen)",
