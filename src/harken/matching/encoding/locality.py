@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from harken.matching.contract import Pairs
-from harken.matching.kernels.encoding import order_by
+from harken.matching.kernels.encoding import order_by, put_in_order
 from harken.matching.kernels.layout import Events, Tables
 
 LEADING = 2
@@ -101,5 +101,6 @@ def in_event_order(events: Events, pairs: Pairs) -> Pairs:
     """Matches as they were found, in the order of the events."""
     if not len(events.order):
         return pairs
-    ascending = np.argsort(pairs[0], kind="stable")
-    return pairs[0][ascending], pairs[1][ascending]
+    rows, slots = np.empty_like(pairs[0]), np.empty_like(pairs[1])
+    put_in_order(*pairs, np.zeros(len(events.code), np.int64), rows, slots)
+    return rows, slots

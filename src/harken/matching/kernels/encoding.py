@@ -60,6 +60,28 @@ def rows_of(columns: npt.NDArray[np.int32], rows: npt.NDArray[np.int32]) -> None
 
 
 @tight
+def put_in_order(
+    rows: npt.NDArray[np.int64],
+    slots: npt.NDArray[np.int64],
+    places: npt.NDArray[np.int64],
+    ordered_rows: npt.NDArray[np.int64],
+    ordered_slots: npt.NDArray[np.int64],
+) -> None:
+    """Pairs by their rows, ascending, those of one row as they are. `places` has a zero for every row."""
+    for at in range(len(rows)):
+        places[rows[at]] += 1
+    place = 0
+    for row in range(len(places)):
+        count = places[row]
+        places[row] = place
+        place += count
+    for at in range(len(rows)):
+        place = places[rows[at]]
+        places[rows[at]] = place + 1
+        ordered_rows[place], ordered_slots[place] = rows[at], slots[at]
+
+
+@tight
 def order_by(keys: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], order: npt.NDArray[np.int64]) -> None:
     """Rows by their keys, ascending, those of one key as they are. `ends` has a zero for every key."""
     for row in range(len(keys)):
