@@ -27,7 +27,7 @@ from harken.matching.events.batch import EventSource, add_up, checked_event
 from harken.matching.events.mixed import batch_from
 from harken.matching.events.tables import MixedTable, frame_of
 from harken.matching.identities import Identities, batch_of
-from harken.model.arguments import check_several, checked_limits
+from harken.model.arguments import check_several, checked_flag, checked_limits
 from harken.model.events import Event, FlatEvent
 from harken.model.expressions import Expression
 from harken.model.limits import DEFAULT_LIMITS, Limits
@@ -99,7 +99,7 @@ class Engine:
         self._identities = Identities()
         self._owners: dict[int, str] = {}
         self._validity: dict[int, Validity] = {}
-        self._written = Written() if keep_text else None
+        self._written = Written() if checked_flag("keep_text", keep_text) else None
         self._change: Change | None = None
         """The change that is being made, or that failed and has yet to be settled."""
         self._door = Door()
@@ -139,6 +139,7 @@ class Engine:
 
         Costs a parse and one insertion. For many, `subscribe_many` is far faster.
         """
+        checked_flag("replace", replace)
         ready = One.of(id, expression, owner, partial(Validity, valid_from, valid_until), self.schema, self.limits)
         rejects, _ = self._take_in(ready, replace, all_or_none=True)
         if rejects:
@@ -166,6 +167,7 @@ class Engine:
         (2, [1])
         """
         all_or_none = not _collects(on_error)
+        checked_flag("replace", replace)
         ready = compiled(rows, self.schema, self.limits, progress)
         rejects, loaded = self._take_in(ready, replace, all_or_none=all_or_none)
         if rejects and all_or_none:
@@ -191,7 +193,7 @@ class Engine:
 
     def subscription(self, id: SubscriptionId) -> Subscription:
         """What is registered under an id: as it was written, or in its normal form if no text is kept or came."""
-        return self._look(lambda: self._subscription(id, self._identities.slot(id)))
+        return self._look(lambda: self._subscription(self._identities.slot(id)))
 
     def match(self, event: Event, *, at: datetime | None = None) -> list[SubscriptionId]:
         """The ids of all subscriptions the event satisfies, among those valid `at` that time (now)."""
@@ -281,7 +283,7 @@ class Engine:
         def known() -> tuple[Subscription, FlatEvent, Sequence[AccessPath]]:
             slot = self._identities.slot(id)
             flat = checked_event(event, self._matcher.attributes, self.schema)
-            return self._subscription(id, slot), flat, self._matcher.access(slot)
+            return self._subscription(slot), flat, self._matcher.access(slot)
 
         subscription, flat, paths = self._look(known)
         return explain(subscription, flat, moment_of(at), self.limits, paths)
@@ -400,7 +402,8 @@ class Engine:
     def _held(self) -> Held:
         return Held(self._matcher, self._identities, self._owners, self._validity, self._written)
 
-    def _subscription(self, id: SubscriptionId, slot: int) -> Subscription:
+    def _subscription(self, slot: int) -> Subscription:
+        (id,) = self._identities.ids(np.array([slot]))
         written = None if self._written is None else expression_of(self._written.text(slot), self.limits)
         expression = self._matcher.expression(slot) if written is None else written
         return Subscription(id, expression, self._owners.get(slot), self._validity.get(slot, ALWAYS))

@@ -55,6 +55,23 @@ def test_a_change_that_cannot_be_settled_is_settled_by_the_next_call(monkeypatch
     assert len(engine) == 11
 
 
+@pytest.mark.parametrize("algorithm", sorted(set(algorithms()) - {"auto", "reference"}))
+def test_an_engine_that_holds_nothing_is_settled_without_entering_anything(algorithm, monkeypatch):
+    engine = Engine(algorithm)
+    matcher = type(engine._matcher)
+    entering = "_enter" if hasattr(matcher, "_enter") else "add"
+    monkeypatch.setattr(
+        matcher, entering, interrupted
+    )  # or kernels would be compiled before the interrupt is told
+    with pytest.raises(KeyboardInterrupt):
+        engine.subscribe(1, "x = 1")
+    assert len(engine) == 0
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
 def test_an_interrupt_while_waiting_for_readers_lets_them_in_again():
     engine = Engine()
     engine.subscribe(1, "x = 1")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -669,17 +671,38 @@ def test_the_bytes_of_ids_are_told_where_bytes_are(algorithm):
         assert set(engine._matcher.stats()["bytes"]) == set(stats["bytes"]) - {"identities", "texts"}
 
 
-def test_a_bound_that_pandas_says_is_missing_is_no_bound() -> None:
-    import pandas as pd
-
+@pytest.mark.parametrize("missing", [pd.NaT, pd.NA, np.datetime64("NaT"), math.nan], ids=repr)
+def test_a_bound_that_pandas_says_is_missing_is_no_bound(missing: object) -> None:
     engine = Engine()
-    engine.subscribe("one", "x = 1", valid_until=pd.NaT)
+    engine.subscribe("one", "x = 1", valid_until=missing)
     engine.subscribe_many(
         [
-            {"id": "many", "expression": "x = 1", "valid_from": pd.NaT, "valid_until": pd.NaT},
-            {"id": "past", "expression": "x = 1", "valid_from": pd.NaT, "valid_until": pd.Timestamp("2020-01-01")},
+            {"id": "many", "expression": "x = 1", "valid_from": missing, "valid_until": missing},
+            {
+                "id": "past",
+                "expression": "x = 1",
+                "valid_from": missing,
+                "valid_until": pd.Timestamp("2020-01-01"),
+            },
         ]
     )
     assert engine.match({"x": 1}) == ["one", "many"]
     assert engine.subscription("many").validity.is_always
     assert engine.subscription("past").validity.valid_from is None
+
+
+def test_a_bound_that_can_not_be_compared_is_the_fault_of_its_row() -> None:
+    odd = np.array([1, 2])
+    with pytest.raises(SubscriptionError, match="valid_until is a timestamp, found ndarray"):
+        Engine().subscribe("a", "x = 1", valid_until=odd)
+    engine = Engine()
+    rows = [("ok", "x = 1"), {"id": "b", "expression": "x = 1", "valid_until": odd}]
+    report = engine.subscribe_many(rows, on_error="collect")
+    assert (report.loaded, [reject.row for reject in report.rejects]) == (1, [1])
+    assert engine.match({"x": 1}) == ["ok"]
+
+
+def test_a_subscription_has_the_id_that_it_was_given_whatever_equals_it() -> None:
+    engine = Engine()
+    engine.subscribe(np.int64(5), "x = 1")
+    assert type(engine.subscription(np.int64(5)).id) is int

@@ -6,6 +6,7 @@ import os
 import pwd
 import shutil
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,12 @@ from harken.jit import keeping, kernel, turns
 from tests.jit.trial import SOURCE, Shop, outcome
 
 NOT_KEPT = "cannot be written"
+
+
+@pytest.fixture(autouse=True)
+def own_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No turn that another test took, nor its impatience."""
+    monkeypatch.setattr(turns, "_own", turns._Turns())
 
 
 def zipped(folder: Path) -> Path:
@@ -122,7 +129,7 @@ from pathlib import Path
 from harken.jit import turns
 turns.take(Path({kernel!r}))
 print("taken", flush=True)
-time.sleep(600)
+time.sleep(20)
 """
 
 
@@ -144,9 +151,35 @@ def test_a_process_that_is_killed_while_it_compiles_keeps_nobody_waiting(shop: S
     assert list(shop.home.iterdir()) == []
 
 
-def test_who_has_waited_for_too_long_compiles_for_himself(shop: Shop, monkeypatch: pytest.MonkeyPatch):
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_who_is_interrupted_while_he_compiles_or_waits_keeps_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setattr(keeping, "homes", lambda: [tmp_path])
+    add = kernel(lambda number: number + 1)
+    with monkeypatch.context() as patched:
+        patched.setattr(add._compiler, "compile", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            add(1)
+    assert not turns._own.open
+    assert not list(tmp_path.rglob("*.lock"))
+    with monkeypatch.context() as patched:
+        patched.setattr(turns, "_is_locked", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            add(1)
+    assert not turns._own.open
+    assert add(1) == 2
+    assert not list(tmp_path.rglob("*.lock"))
+
+
+def test_who_has_waited_for_too_long_compiles_for_himself_and_waits_no_more(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+):
     shop.home.mkdir()
-    kernel = shop.home / "one"
+    kernel, another = shop.home / "one", shop.home / "another"
     monkeypatch.setattr(turns, "PATIENCE", 0.2)
     with shop.start(HOLD.format(kernel=str(kernel))) as holding:
         assert holding.stdout is not None
@@ -154,7 +187,41 @@ def test_who_has_waited_for_too_long_compiles_for_himself(shop: Shop, monkeypatc
         turns.take(kernel)
         turns.give_up(kernel)
         assert [path.name for path in shop.home.iterdir()] == ["one.lock"]  # which is the other's
+        monkeypatch.setattr(turns, "PATIENCE", 600)
+        for each in (kernel, another):
+            turns.take(each)
+            turns.give_up(each)
         holding.kill()
+    assert not turns._own.open
+
+
+def test_a_turn_ends_with_the_process_that_took_it_whatever_it_has_forked(shop: Shop):
+    shop.home.mkdir()
+    kernel = shop.home / "one"
+    forking = HOLD.replace("time.sleep(20)", "import os\nif os.fork():\n    os._exit(0)\ntime.sleep(3)")
+    with shop.start(forking.format(kernel=str(kernel))) as holding:
+        assert holding.stdout is not None
+        assert holding.stdout.readline() == "taken\n"
+        holding.wait(60)
+        begin = time.monotonic()
+        turns.take(kernel)
+        assert time.monotonic() - begin < 2
+        turns.give_up(kernel)
+
+
+def test_turns_are_taken_where_kernels_will_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    taken: list[Path] = []
+    add = kernel(lambda number: number + 1)
+
+    def refuse(turn: Path) -> None:
+        taken.append(turn)
+        if turn.is_relative_to(tmp_path / "another's"):
+            raise PermissionError
+
+    monkeypatch.setattr(keeping, "homes", lambda: [tmp_path / "another's", tmp_path / "own"])
+    monkeypatch.setattr(turns, "take", refuse)
+    assert add(1) == 2
+    assert [each.relative_to(tmp_path).parts[0] for each in taken] == ["another's", "own"]
 
 
 def digests(module: Path) -> set[str]:

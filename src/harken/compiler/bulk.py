@@ -19,7 +19,7 @@ from harken.language import parse
 from harken.model.expressions import Expression, Node, check_limits, check_schema
 from harken.model.limits import DEFAULT_LIMITS, Limits
 from harken.model.schema import Schema
-from harken.model.subscriptions import SubscriptionId, Validity, checked_id, checked_owner
+from harken.model.subscriptions import SubscriptionId, Validity, checked_id, checked_owner, is_none
 from harken.model.values import INT_MAX, INT_MIN
 from harken.normal.compiled import (
     MOMENT,
@@ -272,4 +272,4 @@ def _taken(column: Sequence[object] | None, rows: list[int], kind: pa.DataType) 
     if column is None:
         return None
     values = (column[row] for row in rows)
-    return pa.array([value if value == value else None for value in values], kind)  # NaT is no moment
+    return pa.array([None if is_none(value) else value for value in values], kind)

@@ -19,7 +19,7 @@ import numba
 import numpy as np
 from numba.core.compiler_lock import global_compiler_lock
 
-from harken.jit import options, sources
+from harken.jit import options, sources, turns
 from harken.jit.keeping import KeptKernels
 from harken.locking import watch_forks_last
 
@@ -71,7 +71,8 @@ def _compiled(
     dispatcher: Any = numba.njit(**options.COMMON, **tuned)(function)  # type: ignore[call-overload]
     if keep:
         # numba would tell by a kernel's own file whether it is still the same, and not look at its callees'.
-        dispatcher._cache = KeptKernels(function, tuned)
+        dispatcher._cache = kept = KeptKernels(function, tuned)
+        dispatcher.compile = kept.in_turn(dispatcher.compile)
     return cast("Callable[Parameters, Result]", dispatcher)
 
 
@@ -88,6 +89,8 @@ class _Compiling:
 
     def after_fork(self, *, child: bool) -> None:
         """Go on compiling, here and there; in the child nobody else does."""
+        if child:
+            turns.forget()
         if global_compiler_lock._lock._is_owned():  # type: ignore[attr-defined]  # or the wait was in vain
             global_compiler_lock._lock.release()
         elif child:

@@ -28,6 +28,7 @@ from typing import Any
 
 import numba
 from numba.core.compiler import CompileResult
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.serialize import dumps
 
 from harken.jit import sources, turns
@@ -52,6 +53,22 @@ class KeptKernels:
         self._function = function
         self._options = options
         self._enabled = True
+        self._turn: Path | None = None
+        """Where it is this process's turn to compile, while it does."""
+
+    def in_turn(self, compiling: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Numba's way to compile, after which others have their turn: it may succeed, fail or be interrupted."""
+
+        def compiled(signature: Any) -> Any:
+            with global_compiler_lock:
+                try:
+                    return compiling(signature)
+                finally:
+                    turn, self._turn = self._turn, None
+                    if turn is not None:
+                        turns.give_up(turn)
+
+        return compiled
 
     @property
     def cache_path(self) -> str | None:
@@ -67,26 +84,20 @@ class KeptKernels:
         if kept is not None:
             return kept
         _announce()
-        if place is not None and (turn := _turn(place)) is not None:
-            turns.take(turn)
+        if place is not None:
+            self._take_turn(place)
             kept = _kept(place, signature, context)  # another process may have compiled it meanwhile
-            if kept is not None:
-                turns.give_up(turn)
         return kept
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Keep what numba has compiled."""
         place = self._place(signature, compiled.target_context) if self._enabled else None
-        if place is None:
+        if place is None or compiled.library.has_dynamic_globals:
             return
-        try:
-            if not compiled.library.has_dynamic_globals:
-                data = dumps((signature, compiled._reduce()))  # type: ignore[no-untyped-call]
-                if not any(write(home / place, data) for home in homes()):
-                    _tell_it_is_not_kept()
-        finally:
-            if (turn := _turn(place)) is not None:
-                turns.give_up(turn)
+        data = dumps((signature, compiled._reduce()))  # type: ignore[no-untyped-call]
+        if not any(write(home / place, data) for home in homes()):
+            _tell_it_is_not_kept()
+            turns.wait_no_more()
 
     def enable(self) -> None:
         """Read and write from now on."""
@@ -100,6 +111,15 @@ class KeptKernels:
         """Forget all kernels of this module, in every home."""
         for home in homes():
             shutil.rmtree(home / self._function.__module__, ignore_errors=True)
+
+    def _take_turn(self, place: Path) -> None:
+        """Wait for others that compile what is to lie at a place, in the home where it will be written."""
+        for home in homes():
+            self._turn = home / place
+            with contextlib.suppress(OSError):
+                _make(self._turn.parent)
+                turns.take(self._turn)
+                return
 
     def _folder(self) -> Path | None:
         digest = sources.digest(self._function.__module__)
@@ -125,15 +145,6 @@ def _kept(place: Path, signature: Any, context: Any) -> Any:
             known, compiled = pickle.loads(found or b"")
             if known == signature:
                 return CompileResult._rebuild(context, *compiled)  # type: ignore[no-untyped-call]
-    return None
-
-
-def _turn(place: Path) -> Path | None:
-    """Where processes take turns at what is to lie at a place: in the home where it will be written."""
-    for home in homes():
-        with contextlib.suppress(OSError):
-            _make((home / place).parent)
-            return home / place
     return None
 
 

@@ -1,8 +1,9 @@
 """Taking turns at compiling: of several processes that want one kernel, one compiles it and the others wait.
 
 Workers of one machine start together and want the same: each would compile for a minute what one can for all.
-Whoever compiles holds a lock on a file beside the kernel's, which ends with the process at the latest. Where no
-such lock can be had, and after so long a wait that something must be wrong, everybody compiles for himself.
+Whoever compiles holds a lock on a file beside the kernel's, which ends with the process at the latest: a child
+that it forks closes what it inherits. Where no such lock can be had, and after so long a wait that something must
+be wrong, everybody compiles for himself.
 """
 
 from __future__ import annotations
@@ -18,54 +19,77 @@ PATIENCE = 60.0
 
 _PAUSE = 0.05
 
-_held: dict[Path, int] = {}
-"""Locks of this process, by their files. Read and written under numba's own lock."""
+
+class _Turns:
+    """The files that this process has open, by name, and those of them it has locked.
+
+    Read and written under numba's own lock. Names are plain strings: no interrupt comes between a file and its
+    name, as it could in a method of a path.
+    """
+
+    def __init__(self) -> None:
+        self.open: dict[str, int] = {}
+        self.locked: set[str] = set()
+        self.in_vain = False
+        """Whether waiting has turned out to be of no use."""
+
+
+_own = _Turns()
 
 
 def take(kernel: Path) -> None:
-    """Be the one who compiles what is to lie there. If another process does, wait for it: then look again."""
-    path = _lock_of(kernel)
-    if path in _held:
+    """Be the one who compiles what is to lie there; if another process does, wait for it. Then look again.
+
+    OSError if there can be no turns there. Whatever becomes of this, `give_up` has to follow.
+    """
+    name = f"{kernel}.lock"
+    if name in _own.open or _own.in_vain:
         return
+    lock = _own.open[name] = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    until = time.monotonic() + PATIENCE
     try:
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    except OSError:
-        return
-    begin = time.monotonic()
-    try:
-        while not _is_taken(lock):
-            if time.monotonic() > begin + PATIENCE:
-                raise TimeoutError
+        while not _is_locked(lock):
+            if time.monotonic() > until:
+                wait_no_more()
+                return
             time.sleep(_PAUSE)
     except OSError:
-        os.close(lock)
-    except BaseException:
-        os.close(lock)
+        give_up(kernel)
         raise
-    else:
-        _held[path] = lock
+    _own.locked.add(name)
 
 
 def give_up(kernel: Path) -> None:
     """Let others have their turn: the kernel is there, or never will be."""
-    path = _lock_of(kernel)
-    lock = _held.pop(path, None)
-    if lock is not None:
-        with contextlib.suppress(OSError):
-            path.unlink()
-        with contextlib.suppress(OSError):
-            # Said, and not left to closing: a child that was forked meanwhile has the file open too.
-            fcntl.flock(lock, fcntl.LOCK_UN)
+    name = f"{kernel}.lock"
+    lock = _own.open.get(name)
+    if lock is None:
+        return
+    try:
+        if name in _own.locked:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+            _own.locked.discard(name)
+    finally:
+        os.close(_own.open.pop(name))
+
+
+def wait_no_more() -> None:
+    """Compile whatever is wanted from now on: who else does takes too long, or nothing can be kept."""
+    _own.in_vain = True
+
+
+def forget() -> None:
+    """Have no turn, in a process that was forked from one that has."""
+    while _own.open:
+        _, lock = _own.open.popitem()
         os.close(lock)
+    _own.locked.clear()
 
 
-def _is_taken(lock: int) -> bool:
+def _is_locked(lock: int) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
-
-
-def _lock_of(kernel: Path) -> Path:
-    return kernel.with_name(f"{kernel.name}.lock")

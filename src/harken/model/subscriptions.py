@@ -29,7 +29,7 @@ class Validity:
             moment = getattr(self, field)
             if moment is None:
                 continue
-            if moment != moment:  # NaT, which is how pandas says that there is none
+            if is_none(moment):
                 object.__setattr__(self, field, None)
                 continue
             if not isinstance(moment, datetime):
@@ -56,6 +56,16 @@ class Validity:
 
 
 ALWAYS = Validity()
+
+
+def is_none(moment: object) -> bool:
+    """Whether there is no moment, as Python says it or pandas does: None, NaT, NaN or NA."""
+    if moment is None or type(moment).__name__ == "NAType":
+        return True
+    try:
+        return bool(moment != moment)
+    except Exception:  # whatever cannot even be compared with itself is something else
+        return False
 
 
 def moment_of(at: datetime | None) -> datetime:

@@ -107,6 +107,9 @@ class EncodedMatcher(ABC):
 
         What the other had seen of events, or learned, is not taken over.
         """
+        self._seen[:] = broken._seen
+        if not len(slots):
+            return
         clauses = broken._read_clauses(slots)
         distinct = np.flatnonzero(np.bincount(clauses.words))
         numbers = np.zeros(int(distinct.max(initial=0)) + 1, np.int64)
@@ -117,7 +120,6 @@ class EncodedMatcher(ABC):
             self._predicates.use(clauses.words)
             self._enter(clauses)
             self._slots = len(slots)
-            self._seen[:] = broken._seen
         self._maintain(len(slots))
 
     @contextmanager
