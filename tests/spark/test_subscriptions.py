@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from harken.compiler import Texts, compile_texts
 from harken.errors import (
+    ArgumentError,
     ArgumentTypeError,
     BulkLoadError,
     ConcurrentChangeError,
@@ -403,6 +404,22 @@ def test_a_version_whose_writer_fails_after_it_is_visible_keeps_its_files(
 
 
 # ---------------------------------------------------------------- vacuum
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"keep": "x"}, "keep is a whole number from 1 on, found 'x'"),
+        ({"keep": 0}, "keep is at least 1, found 0"),
+        ({"grace": 5}, "grace is a timedelta, like .*, found 5"),
+        ({"orphans": None}, "orphans is a timedelta"),
+    ],
+)
+def test_vacuum_says_what_cannot_be_kept_and_removes_nothing(store: Subscriptions, wrong, said) -> None:
+    before = {path for path in store.path.rglob("*") if path.is_file()}
+    with pytest.raises(ArgumentError, match=said):
+        store.vacuum(**wrong)
+    assert {path for path in store.path.rglob("*") if path.is_file()} == before
 
 
 def test_vacuum_forgets_old_versions_and_removes_what_only_they_need(store: Subscriptions) -> None:

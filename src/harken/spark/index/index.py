@@ -30,7 +30,7 @@ from harken.spark.index.layers import IndexState, Layer
 from harken.spark.index.sharding import divide
 from harken.spark.index.sizing import shards_for
 from harken.spark.storage import Folder, folder_at
-from harken.spark.subscriptions.retention import GRACE, ORPHANS, first_kept
+from harken.spark.subscriptions.retention import GRACE, ORPHANS, check_retention, first_kept
 from harken.spark.subscriptions.segments import DELETES, Segment, SegmentWriter
 from harken.spark.subscriptions.snapshots import Snapshot
 from harken.spark.subscriptions.subscriptions import Subscriptions
@@ -202,8 +202,7 @@ class Index:
         match with them. Parts that no version names go when they are older than `orphans`: before that, somebody
         may be building them. Runs by itself now and then.
         """
-        if keep < 1:
-            raise ValueError(f"keep is at least 1, found {keep}")
+        check_retention(keep, grace, orphans)
         found = {kind: self._aged(kind) for kind in KINDS}
         entries = self._log.entries()
         kept = first_kept(entries, keep, grace)

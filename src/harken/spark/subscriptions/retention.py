@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from harken.errors import UnknownVersionError
+from harken.errors import ArgumentError, ArgumentTypeError, UnknownVersionError
 from harken.spark.storage import FileEntry, Folder
 from harken.spark.subscriptions.readers import Reader, Readers
 from harken.spark.subscriptions.versions import Document, VersionLog
@@ -59,8 +59,7 @@ class Retention:
 
     def vacuum(self, keep: int, grace: timedelta, orphans: timedelta) -> int:
         """The same, and remove files that no version names; how many. Reads all versions that stay."""
-        if keep < 1:
-            raise ValueError(f"keep is at least 1, found {keep}")
+        check_retention(keep, grace, orphans)
         removed = self.forget(keep, grace)
         # Listed before versions are read: a file that is named meanwhile is among them, or younger.
         found = {folder: folder.entries() for folder in (self.place.segments, self.place.rejects)}
@@ -110,6 +109,17 @@ class Retention:
             segments = [*document["added"], *(document["whole"] or {"segments": ()})["segments"]]
             named |= {each["file"] for each in segments} | set(document["rejects"])
         return named
+
+
+def check_retention(keep: object, grace: object, orphans: object) -> None:
+    """What is to be kept, before anything is removed; ArgumentError if that can't be."""
+    if isinstance(keep, bool) or not isinstance(keep, int):
+        raise ArgumentTypeError.of("keep", "a whole number from 1 on", repr(keep))
+    if keep < 1:
+        raise ArgumentError.of("keep", "at least 1", repr(keep))
+    for name, age in {"grace": grace, "orphans": orphans}.items():
+        if not isinstance(age, timedelta):
+            raise ArgumentTypeError.of(name, "a timedelta, like timedelta(hours=1)", repr(age))
 
 
 def first_kept(entries: Sequence[tuple[int, FileEntry]], keep: int, grace: timedelta) -> int:
