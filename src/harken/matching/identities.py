@@ -379,7 +379,7 @@ class _IntegerIds:
         return self._ids[slots].view(np.int64).tolist()  # type: ignore[no-any-return]
 
     def id_array(self, slots: Slots) -> pa.Array:
-        return pa.array(self._ids[slots].view(np.int64))
+        return pa.array(self._ids.take(slots).view(np.int64))  # which is quicker than by index
 
     def _make_room(self, slots: int) -> None:
         """Room for so many slots; four of five places may be taken. Growing by little keeps memory small."""

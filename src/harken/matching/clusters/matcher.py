@@ -38,6 +38,7 @@ from harken.matching.kernels.layout import (
     Clauses,
     Events,
     PredicateArrays,
+    Results,
     Tables,
 )
 from harken.matching.saving import State, counted, require
@@ -204,11 +205,9 @@ class ClusterMatcher(EncodedMatcher):
         # Told when a batch comes: many changes may come between two.
         return leading_dimensions(self._index.tables, self._store.nbytes["clusters"])
 
-    def _match_from(self, start: int, events: Events, workspace: Workspace) -> tuple[int, int]:
+    def _match_from(self, start: int, events: Events, workspace: Workspace, results: Results) -> tuple[int, int]:
         predicates, tables, blocks = self._index
-        return match_events(
-            predicates, tables, blocks, events, start, workspace.scratch, self._prefetch, workspace.results
-        )
+        return match_events(predicates, tables, blocks, events, start, workspace.scratch, self._prefetch, results)
 
     def _observe(self, events: Events) -> None:
         if len(events.code) > 1:

@@ -19,7 +19,7 @@ from harken.matching.encoding.matcher import EncodedMatcher
 from harken.matching.encoding.workspace import Workspace
 from harken.matching.events.batch import EventBatch
 from harken.matching.growing import GrowingArray
-from harken.matching.kernels.layout import UNKNOWN, Clauses, Events, PredicateArrays
+from harken.matching.kernels.layout import UNKNOWN, Clauses, Events, PredicateArrays, Results
 from harken.matching.predicates.soundness import in_use
 from harken.matching.saving import Arrays, State, require
 from harken.matching.structures.clauses import WASTE, ClauseContents
@@ -142,9 +142,9 @@ class CountingMatcher(EncodedMatcher):
         self._left.counters = _fit(getattr(self._left, "counters", None), index.contents.width)
         return Workspace.fit(old, index, index.predicates.initial, 1)
 
-    def _match_from(self, start: int, events: Events, workspace: Workspace) -> tuple[int, int]:
+    def _match_from(self, start: int, events: Events, workspace: Workspace, results: Results) -> tuple[int, int]:
         left = self._left.counters
-        return match_events(*self._index, events, start, left, workspace.scratch, workspace.results)
+        return match_events(*self._index, events, start, left, workspace.scratch, results)
 
 
 def _predicates_of(lists: list[int]) -> list[int]:

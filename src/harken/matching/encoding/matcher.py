@@ -17,10 +17,10 @@ from harken.locking import watch_forks
 from harken.matching.contract import Incoming, Pairs, Slots
 from harken.matching.encoding.encoder import BLOCK, Encoder
 from harken.matching.encoding.locality import ENCODED, in_event_order
-from harken.matching.encoding.workspace import MANY_RESULTS, Workspace
+from harken.matching.encoding.workspace import Workspace
 from harken.matching.events.batch import EventBatch
 from harken.matching.events.mentions import Mentions
-from harken.matching.kernels.layout import Clauses, Events
+from harken.matching.kernels.layout import Clauses, Events, Results
 from harken.matching.predicates.table import PredicateTable
 from harken.matching.predicates.translation import translate, translate_forms
 from harken.matching.saving import State, counted, require
@@ -202,15 +202,14 @@ class EncodedMatcher(ABC):
         workspace = self._workspace()
         try:
             workspace.busy = True
-            start, rows, slots = 0, [], []
+            start, told = 0, workspace.told()
             while start < len(events.code):
-                reached, count = self._match_from(start, events, workspace)
-                rows.append(workspace.results.event[:count].copy())
-                slots.append(workspace.results.slot[:count].copy())
-                if reached == start or (reached < len(events.code) and len(workspace.results.slot) < MANY_RESULTS):
-                    workspace.have_more_results()
-                start = reached
-            pairs = workspace.distinct(_joined(rows), _joined(slots))
+                start, count = self._match_from(start, events, workspace, told.room())
+                told.count += count
+                if start < len(events.code):
+                    told.have_more(start / len(events.code))
+            workspace.had(told)
+            pairs = workspace.distinct(*told.pairs())
             workspace.count(len(events.code), len(pairs[0]))
             self._note(workspace, events)
             return pairs
@@ -302,8 +301,8 @@ class EncodedMatcher(ABC):
         """A workspace for what matching reads now, made of an old one if there is one."""
 
     @abstractmethod
-    def _match_from(self, start: int, events: Events, workspace: Workspace) -> tuple[int, int]:
-        """Match events from `start` on: the first that was not matched, and how many results there are."""
+    def _match_from(self, start: int, events: Events, workspace: Workspace, results: Results) -> tuple[int, int]:
+        """Match events from `start` on: the first whose matches did not fit, and how many there are before it."""
 
 
 def _joined(parts: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:

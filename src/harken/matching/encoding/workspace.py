@@ -32,7 +32,7 @@ FIRST_RESULTS = 4_096
 """Results that there is room for at first."""
 
 MANY_RESULTS = 65_536
-"""Up to so many there is room for more whenever it was full: the event that did not fit is matched again."""
+"""Results that a workspace keeps room for, at most: for more, there is room as long as they are wanted."""
 
 
 class SingleEvents(Protocol):
@@ -97,9 +97,14 @@ class Workspace:
         self.events = self.matches = 0
         return found
 
-    def have_more_results(self) -> None:
-        """Make room for more: the matches of one event did not fit."""
-        self.results = more_results(self.results)
+    def told(self) -> Told:
+        """Where the matches of several events go."""
+        return Told(self.results)
+
+    def had(self, told: Told) -> None:
+        """Take note of how much room matches took: others may take as much."""
+        if told.count > len(self.results.slot) < MANY_RESULTS:
+            self.results = more_results(self.results)
 
     def distinct(self, rows: npt.NDArray[np.int64], slots: npt.NDArray[np.int64]) -> Pairs:
         """Matches without those that several clauses of one subscription have told."""
@@ -107,6 +112,32 @@ class Workspace:
             return rows, slots
         pairs = np.unique(rows << 32 | slots)
         return pairs >> 32, pairs & 0xFFFF_FFFF
+
+
+class Told:
+    """Matches of several events as they are found: in the room a workspace has, or in more if that is full."""
+
+    def __init__(self, room: Results) -> None:
+        self._shared = self._room = room
+        self.count = 0
+
+    def room(self) -> Results:
+        """Room for those that come next."""
+        return Results(self._room.event[self.count :], self._room.slot[self.count :])
+
+    def have_more(self, part: float) -> None:
+        """Make room for what is to come when so large a part of the events has been matched."""
+        known = len(self._room.slot)
+        foreseen = int(1.1 * self.count / part) if part else 0
+        larger = _results(min(max(foreseen, 4 * known), 16 * known))
+        for old, new in zip(self._room, larger, strict=True):
+            new[: self.count] = old[: self.count]
+        self._room = larger
+
+    def pairs(self) -> Pairs:
+        """The matches, for good."""
+        rows, slots = (each[: self.count] for each in self._room)
+        return (rows.copy(), slots.copy()) if self._room is self._shared else (rows, slots)
 
 
 def first_results() -> Results:

@@ -19,7 +19,7 @@ from harken.matching.encoding.matcher import EncodedMatcher
 from harken.matching.encoding.workspace import Workspace
 from harken.matching.events.batch import EventBatch
 from harken.matching.growing import GrowingArray
-from harken.matching.kernels.layout import INTERVAL, Clauses, Events, PredicateArrays
+from harken.matching.kernels.layout import INTERVAL, Clauses, Events, PredicateArrays, Results
 from harken.matching.predicates.soundness import in_use
 from harken.matching.pubsub.database import GrowingDatabase
 from harken.matching.pubsub.kernels.buckets import sort_all
@@ -272,12 +272,12 @@ class PubsubMatcher(EncodedMatcher):
         made.route = _route(0, len(index.database.buckets.start))
         return made
 
-    def _match_from(self, start: int, events: Events, workspace: Workspace) -> tuple[int, int]:
+    def _match_from(self, start: int, events: Events, workspace: Workspace, results: Results) -> tuple[int, int]:
         assert isinstance(workspace, PubsubWorkspace)
         attributes = WAYS * events.code.shape[1]
         if len(workspace.route.attribute) < attributes:
             workspace.route = _route(attributes, len(workspace.route.waiting))
-        return match_events(*self._index, events, start, workspace.route, workspace.scratch, workspace.results)
+        return match_events(*self._index, events, start, workspace.route, workspace.scratch, results)
 
 
 def _route(attributes: int, buckets: int) -> Route:

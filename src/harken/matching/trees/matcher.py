@@ -13,7 +13,7 @@ from harken.matching.encoding.matcher import EncodedMatcher
 from harken.matching.encoding.workspace import Workspace
 from harken.matching.events.batch import EventBatch
 from harken.matching.growing import GrowingArray
-from harken.matching.kernels.layout import EQUAL, MEMBER, RING, TESTED, Clauses, Events, PredicateArrays
+from harken.matching.kernels.layout import EQUAL, MEMBER, RING, TESTED, Clauses, Events, PredicateArrays, Results
 from harken.matching.predicates.rows import constant_in
 from harken.matching.saving import State
 from harken.matching.trees.clauses import TreeClauses
@@ -186,5 +186,5 @@ class SearchTreeMatcher(EncodedMatcher):
         places = dimensions + self._index.forest.nodes + 1
         return Workspace.fit(old, self._index, self._index.predicates.initial, places // RING + 1, dimensions)
 
-    def _match_from(self, start: int, events: Events, workspace: Workspace) -> tuple[int, int]:
-        return match_events(*self._index, events, start, workspace.scratch, workspace.results)
+    def _match_from(self, start: int, events: Events, workspace: Workspace, results: Results) -> tuple[int, int]:
+        return match_events(*self._index, events, start, workspace.scratch, results)
