@@ -55,6 +55,12 @@ def _needs_a_service(test: pytest.Function) -> bool:
     return bool(folders or is_on_a_database or SERVICES & set(test.fixturenames))
 
 
+@pytest.fixture(autouse=True)
+def filters_from_the_first_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What pays for large indexes only is there for those of tests, which are small."""
+    monkeypatch.setattr("harken.matching.clusters.clusters.FILTERED_FROM", 0)
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A small session on two cores, started by the first test that asks for it. Its Java ends with the tests."""

@@ -11,7 +11,7 @@ import pytest
 
 from harken import Engine
 from harken.errors import IndexFormatError
-from harken.matching.clusters import dynamic
+from harken.matching.clusters import clusters, dynamic
 from harken.matching.clusters.cost import USUAL
 from harken.matching.clusters.dynamic import DynamicMatcher
 from harken.matching.clusters.soundness import check_filters
@@ -96,6 +96,22 @@ def test_filters_let_through_whatever_matches_while_subscriptions_come_and_go():
             each.subscribe(*one)
         sound(engine)
         assert matches(engine, events) == matches(reference, events)
+
+
+def test_what_the_caches_hold_has_no_filters(monkeypatch):
+    monkeypatch.setattr(clusters, "FILTERED_FROM", 10_000_000)
+    engine = Engine("dynamic", patience=1)
+    engine.subscribe_many((id, a_text(random.Random(id))) for id in range(MANY))
+    assert not store_of(engine).has_filters
+    monkeypatch.setattr(clusters, "FILTERED_FROM", 1_000)
+    engine.learn([{"a": 1, "b": 1}])
+    assert store_of(engine).has_filters
+    sound(engine)
+    monkeypatch.setattr(clusters, "FILTERED_FROM", 10_000_000)
+    engine.learn([{"a": 1, "b": 1}])
+    assert not store_of(engine).has_filters
+    events = [an_event(random.Random(at)) for at in range(10)]
+    assert matches(engine, events) == matches(reference_of(engine), events)
 
 
 def test_most_clusters_that_hold_nothing_are_not_looked_at():
@@ -311,10 +327,18 @@ def test_events_that_go_together_take_no_more_than_so_much_memory(monkeypatch):
     assert 1 < len(sizes) < 10
 
 
+def little_more(told: workspace.Told, _: float) -> None:
+    """Room for the matches of an event or two."""
+    larger = workspace._results(told.count + 100)
+    for old, new in zip(told._room, larger, strict=True):
+        new[: told.count] = old[: told.count]
+    told._room = larger
+
+
 def test_results_that_run_full_again_and_again_are_told_once_each(monkeypatch):
     monkeypatch.setattr(locality, "LARGE", 0)
     monkeypatch.setattr(workspace, "FIRST_RESULTS", 64)
-    monkeypatch.setattr("harken.matching.encoding.matcher.MANY_RESULTS", 64)
+    monkeypatch.setattr(workspace.Told, "have_more", little_more)
     chance = random.Random("full results")
     engine = filled(chance)
     engine.subscribe_many((MANY + at, f"a = {at % VALUES} AND b >= 0") for at in range(40 * VALUES))

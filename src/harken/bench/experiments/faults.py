@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 from harken import Engine, algorithms, parse
 from harken.bench.failing import FAILURES, Allocations, Steps
@@ -41,15 +41,9 @@ class Case:
     name: str
     seed: int
 
-    def _drawn(self) -> tuple[Texts, Texts, list[FlatEvent]]:
-        mixed = Mixed(self.seed)
-        before: Texts = {id: mixed.text() for id in range(HELD)}
-        more: Texts = {id: mixed.text() for id in range(HELD - 5, HELD + MORE)}
-        return before, more, [mixed.event() for _ in range(12)]
-
     def begin(self) -> tuple[Engine, Callable[[], object], list[Texts], list[FlatEvent]]:
         """An engine, the call, what it may hold after it, and events to ask for."""
-        before, more, events = self._drawn()
+        before, more, events = _drawn(self.seed)
         engine = engine_of(self.algorithm)
         engine.subscribe_many(_rows(before))
         engine.match_batch(events)
@@ -72,6 +66,17 @@ class Case:
         call, after = calls[self.name]
         return engine, call, [before, after], events
 
+
+@cache
+def _drawn(seed: int) -> tuple[Texts, Texts, list[FlatEvent]]:
+    """Subscriptions there are, those that come, and events."""
+    mixed = Mixed(seed)
+    before: Texts = {id: mixed.text() for id in range(HELD)}
+    more: Texts = {id: mixed.text() for id in range(HELD - 5, HELD + MORE)}
+    return before, more, [mixed.event() for _ in range(12)]
+
+
+_tree = cache(parse)
 
 CALLS = (
     "subscribe",
@@ -150,7 +155,7 @@ def check(engine: Engine, possible: list[Texts], events: list[FlatEvent], where:
 
 
 def _check_answers(engine: Engine, held: Texts, events: list[FlatEvent], where: str) -> None:
-    trees = {id: parse(text) for id, text in held.items()}
+    trees = {id: _tree(text) for id, text in held.items()}
     batch = engine.match_batch(events).to_pydict()
     found = list(zip(*batch.values(), strict=True))
     for row, event in enumerate(events):

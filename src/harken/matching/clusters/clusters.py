@@ -42,6 +42,9 @@ from harken.model import capacity
 
 SMALLEST = 1_024 * LINE
 
+FILTERED_FROM = 8 << 20
+"""Bytes of clusters from which on filters pay: to look at what the caches hold is as quick as to look at them."""
+
 MOST = 6.0
 """Clauses per key, on average, up to which filters pay."""
 
@@ -330,6 +333,8 @@ class ClusterStore:
 
     def _tables_to_filter(self, keys: dict[int, int]) -> list[int]:
         """Those with the most clauses per key, as long as they have enough of them together."""
+        if self.nbytes["clusters"] < FILTERED_FROM:
+            return []
         population = self._population.values
         open_tables = [table for table in keys if self.schemas[table] and population[table]]
         wanted, all_keys = [], 0
