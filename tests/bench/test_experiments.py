@@ -26,7 +26,7 @@ PLOTTED = {name for name in experiments() if name.startswith(("fabret", "pubsub"
 LONG = {
     *("spark-compile", "spark-join", "spark-scale", "spark-stream", "store-start", "storage-stress", "stream-age"),
     *("damage", "exits", "faults", "first-use", "growth", "symmetric-encodings", "symmetric-faults"),
-    *("pubsub-fig8", "pubsub-fig9", "rapid-fig4", "rapid-fig6", "symmetric-fig6", "fabret-fig4b", "fabret-domain"),
+    *("pubsub-fig8", "pubsub-fig9", "rapid-fig4", "rapid-fig6"),
 }
 """Those that take their time even so: they start Spark, servers or many processes, or are like another one."""
 

@@ -50,11 +50,7 @@ if IS_PLAIN or IS_CHECKED:  # those that together run every line of a kernel tha
 
 # Families with several variants of few differences: what one seed does not show, that of another variant does.
 FAMILIES = ("pubsub", "rapid", "tree")
-CASES = [
-    (name, seed)
-    for name in VARIANTS
-    for seed in SEEDS[: 2 if name.startswith(FAMILIES) or name.endswith("without-prefetch") else None]
-]
+CASES = [(name, seed) for name in VARIANTS for seed in SEEDS[: 2 if name.startswith(FAMILIES) else None]]
 
 
 @pytest.mark.parametrize(("algorithm", "seed"), CASES)
@@ -65,11 +61,9 @@ def test_the_algorithm_obeys(algorithm, check, seed):
     check(lambda: Engine(name, **options), case)
 
 
-CROWD_CASES = [(name, seed) for name in VARIANTS for seed in CROWD_SEEDS[: None if name in algorithms() else 1]]
-
-
-@pytest.mark.parametrize(("algorithm", "seed"), CROWD_CASES)
+@pytest.mark.parametrize("seed", CROWD_SEEDS)
 @pytest.mark.parametrize("check", CROWD_CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
+@pytest.mark.parametrize("algorithm", VARIANTS)
 def test_the_algorithm_obeys_with_a_crowd(algorithm, check, seed, monkeypatch):
     name, options = VARIANTS[algorithm]
     # What evaluates each has nothing that could run full.

@@ -102,13 +102,8 @@ def machine_for(algorithm: str) -> type[RuleBasedStateMachine]:
     return Churn
 
 
-MANY = {"counting", "dynamic", "pubsub", "rapid"}
-"""Algorithms that stand for others which hold clauses and take changes in as they do."""
-
-
 @pytest.mark.parametrize("algorithm", algorithms())
 def test_churn_never_confuses(algorithm):
-    examples = 30 if algorithm in MANY else 12
     run_state_machine_as_test(
-        machine_for(algorithm), settings=settings(max_examples=examples, stateful_step_count=25, deadline=None)
+        machine_for(algorithm), settings=settings(max_examples=30, stateful_step_count=25, deadline=None)
     )

@@ -166,12 +166,16 @@ def test_who_is_interrupted_while_he_compiles_or_waits_keeps_nobody_waiting(
             add(1)
     assert not turns._own.open
     assert not list(tmp_path.rglob("*.lock"))
-    with monkeypatch.context() as patched:
-        patched.setattr(turns, "_is_locked", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            add(1)
-    assert not turns._own.open
+    locked = turns._is_locked
+    for waiting in (interrupt, lambda lock: locked(lock) and interrupt()):
+        with monkeypatch.context() as patched:
+            patched.setattr(turns, "_is_locked", waiting)
+            with pytest.raises(KeyboardInterrupt):
+                add(1)
+        assert not turns._own.open
+    monkeypatch.setattr(turns, "PATIENCE", 0.0)
     assert add(1) == 2
+    assert not turns._own.in_vain, "the lock had been given up"
     assert not list(tmp_path.rglob("*.lock"))
 
 

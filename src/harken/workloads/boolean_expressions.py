@@ -16,8 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from harken.errors import ArgumentError
-from harken.normal.compiled import OPERATOR_CODE, PredicateColumns, assemble
-from harken.workloads.specification import Specification, Workload
+from harken.workloads.specification import Specification, Workload, assembled
 
 Integers = npt.NDArray[np.int64]
 
@@ -119,22 +118,8 @@ class BooleanExpressionWorkload(Workload):
         attribute, low, high = (np.take_along_axis(each, order, 1) for each in (attribute, asked.low, asked.high))
         there = np.take_along_axis(asked.is_there, order, 1)
         is_equal, from_below, from_above = low == high, low > 0, high <= VALUES
-        # Each predicate is one row or two: `=` or `>=`, and `<=`.
         rows = np.stack([there & from_below, there & from_above & ~is_equal], axis=2)
-        below = np.where(is_equal, OPERATOR_CODE["="], OPERATOR_CODE[">="])
-        operator = np.stack([below, np.full(low.shape, OPERATOR_CODE["<="])], axis=2)
-        predicates = PredicateColumns.numeric(
-            self.specification.names,
-            np.repeat(attribute[:, :, None], 2, axis=2)[rows].astype(np.int32),
-            operator[rows].astype(np.int8),
-            np.stack([low, high], axis=2)[rows],
-        )
-        return assemble(
-            pa.array(np.arange(first_id, first_id + size)),
-            np.arange(size + 1, dtype=np.int32),
-            np.concatenate([[0], np.cumsum(rows.sum(axis=(1, 2)))]).astype(np.int32),
-            predicates,
-        )
+        return assembled(first_id, self.specification.names, attribute, low, high, rows)
 
     def _drawn_topics(self, chance: np.random.Generator, count: int) -> _Topics:
         most = EVENT_SIZES[1]

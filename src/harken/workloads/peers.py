@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from harken.normal.compiled import OPERATOR_CODE, PredicateColumns, assemble
-from harken.workloads.specification import Specification, Workload
+from harken.workloads.specification import Specification, Workload, assembled
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +61,6 @@ class ConditionWorkload(Workload):
         attribute = np.sort(np.argsort(chance.random((size, said.attributes)), axis=1)[:, : said.asked], axis=1)
         value = chance.integers(0, said.values, attribute.shape)
         is_equal = chance.random(attribute.shape) < said.equalities
-        # Each predicate is one row or two: `=`, or `>=` and `<=`.
         rows = np.stack([np.ones(attribute.shape, np.bool_), ~is_equal], axis=2)
-        below = np.where(is_equal, OPERATOR_CODE["="], OPERATOR_CODE[">="])
-        operator = np.stack([below, np.full(below.shape, OPERATOR_CODE["<="])], axis=2)
-        predicates = PredicateColumns.numeric(
-            self.specification.names,
-            np.repeat(attribute[:, :, None], 2, axis=2)[rows].astype(np.int32),
-            operator[rows].astype(np.int8),
-            np.stack([value, value + said.width], axis=2)[rows],
-        )
-        return assemble(
-            pa.array(np.arange(first_id, first_id + size)),
-            np.arange(size + 1, dtype=np.int32),
-            np.concatenate([[0], np.cumsum(rows.sum(axis=(1, 2)))]).astype(np.int32),
-            predicates,
-        )
+        high = np.where(is_equal, value, value + said.width)
+        return assembled(first_id, self.specification.names, attribute, value, high, rows)

@@ -52,6 +52,35 @@ class Specification:
         return self.domains.get(attribute, (self.low, self.high))
 
 
+def assembled(
+    first_id: int,
+    names: list[str],
+    attribute: npt.NDArray[np.int64],
+    low: npt.NDArray[np.int64],
+    high: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.bool_],
+) -> pa.Table:
+    """Subscriptions with one predicate per column, `=` if its ends are one and otherwise `>=` and `<=`.
+
+    Which of the two rows of each predicate there are is said by `rows`.
+    """
+    below = np.where(low == high, OPERATOR_CODE["="], OPERATOR_CODE[">="])
+    operator = np.stack([below, np.full(low.shape, OPERATOR_CODE["<="])], axis=2)
+    predicates = PredicateColumns.numeric(
+        names,
+        np.repeat(attribute[:, :, None], 2, axis=2)[rows].astype(np.int32),
+        operator[rows].astype(np.int8),
+        np.stack([low, high], axis=2)[rows],
+    )
+    size = len(attribute)
+    return assemble(
+        pa.array(np.arange(first_id, first_id + size)),
+        np.arange(size + 1, dtype=np.int32),
+        np.concatenate([[0], np.cumsum(rows.sum(axis=(1, 2)))]).astype(np.int32),
+        predicates,
+    )
+
+
 class Workload:
     """Subscriptions and events by a specification. The same seed makes the same ones, in any order of asking."""
 

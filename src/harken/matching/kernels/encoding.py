@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from harken.jit import tight
+from harken.jit import part, tight
 from harken.matching.kernels.layout import MISSING, UNLISTED
 
 
@@ -59,6 +59,18 @@ def rows_of(columns: npt.NDArray[np.int32], rows: npt.NDArray[np.int32]) -> None
             rows[row, column] = columns[column, row]
 
 
+@part
+def _find_places(keys: npt.NDArray[np.int64], places: npt.NDArray[np.int64]) -> None:
+    """Where those of each key begin when all are in order. `places` has a zero for every key."""
+    for at in range(len(keys)):
+        places[keys[at]] += 1
+    place = 0
+    for key in range(len(places)):
+        count = places[key]
+        places[key] = place
+        place += count
+
+
 @tight
 def put_in_order(
     rows: npt.NDArray[np.int64],
@@ -68,13 +80,7 @@ def put_in_order(
     ordered_slots: npt.NDArray[np.int64],
 ) -> None:
     """Pairs by their rows, ascending, those of one row as they are. `places` has a zero for every row."""
-    for at in range(len(rows)):
-        places[rows[at]] += 1
-    place = 0
-    for row in range(len(places)):
-        count = places[row]
-        places[row] = place
-        place += count
+    _find_places(rows, places)
     for at in range(len(rows)):
         place = places[rows[at]]
         places[rows[at]] = place + 1
@@ -82,14 +88,10 @@ def put_in_order(
 
 
 @tight
-def order_by(keys: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], order: npt.NDArray[np.int64]) -> None:
-    """Rows by their keys, ascending, those of one key as they are. `ends` has a zero for every key."""
+def order_by(keys: npt.NDArray[np.int64], places: npt.NDArray[np.int64], order: npt.NDArray[np.int64]) -> None:
+    """Rows by their keys, ascending, those of one key as they are. `places` has a zero for every key."""
+    _find_places(keys, places)
     for row in range(len(keys)):
-        ends[keys[row]] += 1
-    end = 0
-    for key in range(len(ends)):
-        end += ends[key]
-        ends[key] = end
-    for row in range(len(keys) - 1, -1, -1):
-        ends[keys[row]] -= 1
-        order[ends[keys[row]]] = row
+        place = places[keys[row]]
+        places[keys[row]] = place + 1
+        order[place] = row
