@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from harken.errors import HarkenError
     from harken.explanation import Explanation
     from harken.language import parse, to_text
+    from harken.matching.parallel.options import Parallel
     from harken.matching.registry import algorithms
     from harken.model.builder import attr
     from harken.model.limits import Limits
@@ -29,6 +30,7 @@ else:
             "errors": ("HarkenError",),
             "explanation": ("Explanation",),
             "language": ("parse", "to_text"),
+            "matching.parallel.options": ("Parallel",),
             "matching.registry": ("algorithms",),
             "model.builder": ("attr",),
             "model.limits": ("Limits",),
@@ -49,6 +51,7 @@ __all__ = [
     "HarkenError",
     "Limits",
     "LoadReport",
+    "Parallel",
     "Point",
     "Schema",
     "Subscription",

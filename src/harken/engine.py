@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias, TypeVar, get_args, overload
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, cast, get_args, overload
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,8 @@ from harken.matching.events.batch import EventSource, add_up, checked_event
 from harken.matching.events.mixed import batch_from
 from harken.matching.events.tables import MixedTable, frame_of
 from harken.matching.identities import Identities, batch_of
+from harken.matching.parallel.options import Parallel, checked_parallel
+from harken.matching.sharing import match_batch_in_parallel, match_in_parallel
 from harken.model.arguments import check_several, checked_flag, checked_limits
 from harken.model.events import Event, FlatEvent
 from harken.model.expressions import Expression
@@ -68,6 +70,7 @@ class Engine:
     `algorithm` is one of `harken.algorithms()`; `schema` fixes attribute types; `limits` bound what
     one subscription may ask for. What was written is kept, packed, for `subscription` and `explain`, which takes
     some 20 bytes for each; without `keep_text` those give what the index knows, where `x < 1 AND x > 2` is FALSE.
+    `parallel` says how threads share the work of matching; without, all cores share large batches.
 
     Any call may come from any thread. Matches run at the same time; changes come one after the other, and a match
     sees all of a change or nothing of it. A change waits for the matches that are running, and those that come
@@ -89,8 +92,10 @@ class Engine:
         *,
         limits: Limits = DEFAULT_LIMITS,
         keep_text: bool = True,
+        parallel: Parallel | None = None,
         **options: object,
     ) -> None:
+        self._parallel = checked_parallel(parallel)
         self._algorithm = algorithm
         self._options = options
         self.schema = schema if schema is None or isinstance(schema, Schema) else Schema(schema)
@@ -204,7 +209,10 @@ class Engine:
             if door.closed:
                 self._step_aside()
             flat = checked_event(event, self._matcher.attributes, self.schema, self._foreign)
-            slots = self._matcher.match(flat)
+            if self._parallel is None:
+                slots = self._matcher.match(flat)
+            else:
+                slots = match_in_parallel(self._matcher, flat, self._parallel)
             if self._validity:
                 slots = slots[self._valid(slots, at)]
             elif at is not None:
@@ -215,23 +223,39 @@ class Engine:
 
     @overload
     def match_batch(
-        self, events: EventSource, *, at: datetime | None = None, on_error: Literal["raise"] = "raise"
+        self,
+        events: EventSource,
+        *,
+        at: datetime | None = None,
+        on_error: Literal["raise"] = "raise",
+        parallel: Parallel | None = None,
     ) -> pa.Table: ...
 
     @overload
     def match_batch(
-        self, events: EventSource, *, at: datetime | None = None, on_error: Literal["collect"]
+        self,
+        events: EventSource,
+        *,
+        at: datetime | None = None,
+        on_error: Literal["collect"],
+        parallel: Parallel | None = None,
     ) -> BatchMatches: ...
 
     def match_batch(
-        self, events: EventSource, *, at: datetime | None = None, on_error: OnError = "raise"
+        self,
+        events: EventSource,
+        *,
+        at: datetime | None = None,
+        on_error: OnError = "raise",
+        parallel: Parallel | None = None,
     ) -> pa.Table | BatchMatches:
         """All matches of many events: a table of `event` (row number) and `subscription` (id).
 
         Takes an Arrow table or record batch, anything with the Arrow stream interface (a data frame of pandas or
         Polars), or dictionaries. Rows come ordered by event. An event that cannot be matched, because a value is
         not of the type that the schema declares, is an error; with `on_error="collect"` the others are matched,
-        and the answer has the `rejects` beside the `matches`.
+        and the answer has the `rejects` beside the `matches`. `parallel` says how threads share this
+        batch, if it is not as was said when the engine was made.
 
         >>> engine = Engine(schema={"price": "float"})
         >>> engine.subscribe("alice", "price < 300")
@@ -242,14 +266,14 @@ class Engine:
         ["attribute 'price' is declared float, found string"]
         """
         rejects: list[EventError] | None = [] if _collects(on_error) else None
-        given = _at_hand("match_batch", events)
+        given, sharing = _at_hand("match_batch", events), checked_parallel(parallel) or self._parallel
         reader = self._door.reading()
         reader.inside += 1
         try:
             if self._door.closed:
                 self._step_aside()
             batch = batch_from(given, self._matcher.attributes, self.schema, rejects)
-            rows, slots = self._matcher.match_batch(batch)
+            rows, slots = match_batch_in_parallel(self._matcher, batch, sharing)
             if batch.foreign:
                 add_up(self._foreign, batch.foreign)
             if self._validity:
@@ -307,12 +331,19 @@ class Engine:
             persistence.save(saved, Path(path))
 
     @classmethod
-    def load(cls, path: str | Path, *, algorithm: str | None = None, verify: bool = True) -> Engine:
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        algorithm: str | None = None,
+        verify: bool = True,
+        parallel: Parallel | None = None,
+    ) -> Engine:
         """The engine saved in a folder, with the algorithm it was saved with unless another is named.
 
         An index is mapped, not read: processes that load one folder share its memory, and what each changes
         stays its own. The folder must not be changed in place meanwhile; saving there again does no harm.
-        Another algorithm takes the subscriptions over one by one.
+        Another algorithm takes the subscriptions over one by one. How threads share their work is not saved.
 
         A folder is data: whatever is in it, this gives an engine that works, or IndexFormatError. With `verify`,
         checksums find accidental damage of any kind; without, which is quicker, only what would not work is found.
@@ -321,7 +352,10 @@ class Engine:
         whatever the limits are; no index is, nor a text within the default limits.
         """
         saved = persistence.load(Path(path), algorithm, verify=verify)
-        engine = cls(saved.algorithm, saved.schema, limits=saved.limits, keep_text=False, **saved.options)
+        options = cast("dict[str, Any]", saved.options)  # and no others: the matcher has been made with them
+        engine = cls(
+            saved.algorithm, saved.schema, limits=saved.limits, keep_text=False, parallel=parallel, **options
+        )
         engine._matcher, engine._identities = saved.matcher, saved.identities
         engine._owners, engine._validity, engine._written = saved.owners, saved.validity, saved.written
         return engine

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from harken import Engine, algorithms
+from harken import Engine, Parallel, algorithms
 from harken.matching.encoding import workspace
 from tests.bounds import IS_CHECKED
 from tests.contract.checks import CHECKS, Case, vocabulary_for
@@ -35,6 +35,18 @@ VARIANTS = {name: (name, {}) for name in algorithms()} | {
     "rapid-restless": ("rapid", {"waiting": 0, "c": 5}),
     "rapid-in-order": ("rapid", {"waiting": 0, "c": 5, "reorder": False}),
 }
+for sync in ("static", "lock", "stm"):  # each with blocks so small that threads come in each other's way
+    VARIANTS |= {
+        f"parallel-me-ip-{sync}": (
+            "dynamic",
+            {"patience": 1, "margin": 0.0, "parallel": Parallel("me-ip", 2, sync=sync, block=3)},
+        ),
+        f"parallel-se-cp-{sync}": (
+            "static",
+            {"checks_per_lookup": 0.0, "parallel": Parallel("se-cp", 2, sync=sync, block=1)},
+        ),
+        f"parallel-hybrid-{sync}": ("propagation", {"parallel": Parallel("hybrid", 3, 2, sync)}),
+    }
 if IS_PLAIN or IS_CHECKED:  # those that together run every line of a kernel that all of them run
     OWN_LOOPS = (
         "counting",
@@ -44,12 +56,15 @@ if IS_PLAIN or IS_CHECKED:  # those that together run every line of a kernel tha
         "pubsub-interval-trees",
         "pubsub-priority-search-trees",
         "rapid-restless",
+        "parallel-me-ip-lock",
+        "parallel-se-cp-static",
+        "parallel-hybrid-stm",
     )
     VARIANTS = {name: VARIANTS[name] for name in OWN_LOOPS}
 
 
 # Families with several variants of few differences: what one seed does not show, that of another variant does.
-FAMILIES = ("pubsub", "rapid", "tree")
+FAMILIES = ("parallel", "pubsub", "rapid", "tree")
 CASES = [(name, seed) for name in VARIANTS for seed in SEEDS[: 2 if name.startswith(FAMILIES) else None]]
 
 

@@ -7,9 +7,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from harken.matching.contract import AccessPath, Incoming, Learning, Matcher, Pairs, Saveable, Slots, Stats
+from harken.matching.contract import (
+    AccessPath,
+    Incoming,
+    InParallel,
+    Learning,
+    Matcher,
+    Pairs,
+    Saveable,
+    Slots,
+    Stats,
+)
 from harken.matching.events.batch import EventBatch
 from harken.matching.events.mentions import Mentions
+from harken.matching.parallel.options import Parallel
 from harken.matching.reference import ReferenceMatcher
 from harken.matching.saving import State
 from harken.model.events import FlatEvent
@@ -83,6 +94,12 @@ class AutoMatcher:
 
     def match_batch(self, events: EventBatch) -> Pairs:
         """As the algorithm in use does."""
+        return self._matcher.match_batch(events)
+
+    def match_batch_in_parallel(self, events: EventBatch, parallel: Parallel) -> Pairs:
+        """As the algorithm in use does; a few expressions are evaluated by one thread."""
+        if isinstance(self._matcher, InParallel):
+            return self._matcher.match_batch_in_parallel(events, parallel)
         return self._matcher.match_batch(events)
 
     def learn(self, events: EventBatch) -> None:

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from harken.matching.events.batch import EventBatch
 from harken.matching.events.mentions import Mentions
+from harken.matching.parallel.options import Parallel
 from harken.matching.saving import State
 from harken.model.events import FlatEvent
 from harken.model.expressions import Expression
@@ -155,6 +156,14 @@ class Saveable(Protocol):
         `slots` are those in use, ascending. Nothing of the state is believed: ValueError, or another of
         `saving.DAMAGE`, if it is not one that the next call can work with.
         """
+
+
+@runtime_checkable
+class InParallel(Protocol):
+    """A matcher whose batches several threads can match."""
+
+    def match_batch_in_parallel(self, events: EventBatch, parallel: Parallel) -> Pairs:
+        """As `match_batch`; ArgumentError if it can't be done so."""
 
 
 @runtime_checkable

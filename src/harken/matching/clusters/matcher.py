@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import NamedTuple
 
 import numpy as np
@@ -14,10 +15,11 @@ from harken.matching.clusters.kernels.choosing import nothing_asked
 from harken.matching.clusters.kernels.maintaining import Room, redistribute
 from harken.matching.clusters.kernels.matching import match_events
 from harken.matching.clusters.kernels.placing import clause_predicates
+from harken.matching.clusters.sharing import Collaborative, Independent
 from harken.matching.clusters.single import SingleMatching
-from harken.matching.contract import AccessPath, Slots, Stats
+from harken.matching.contract import AccessPath, Pairs, Slots, Stats
 from harken.matching.encoding.encoder import BLOCK
-from harken.matching.encoding.locality import leading_dimensions
+from harken.matching.encoding.locality import by_row, leading_dimensions
 from harken.matching.encoding.matcher import EncodedMatcher
 from harken.matching.encoding.statistics import SAMPLE, UNSEEN, ObservedEvents
 from harken.matching.encoding.workspace import Workspace
@@ -41,6 +43,9 @@ from harken.matching.kernels.layout import (
     Results,
     Tables,
 )
+from harken.matching.parallel.options import Parallel
+from harken.matching.parallel.record import Record
+from harken.matching.parallel.team import Team
 from harken.matching.saving import State, counted, require
 from harken.model.events import FlatEvent
 from harken.model.expressions import Presence
@@ -50,6 +55,8 @@ OBSERVED = 16
 
 SAMPLED_SINGLES = 64
 """Single events that are looked at together."""
+
+_NO_PAIRS = np.zeros(0, np.int64), np.zeros(0, np.int64)
 
 MANY = 1_000
 """Clauses that come together from which on it pays to estimate all chances anew."""
@@ -76,6 +83,7 @@ class ClusterMatcher(EncodedMatcher):
         self._chances: Chances | None = None
         self._benefits: dict[tuple[int, ...], float] = {}
         """The checks per event that key tables were seen to save when last looked at."""
+        self._together = Record()
         self._widest = 0
         self._blocks_seen = -1
         self._sample: list[Events] = []
@@ -105,6 +113,7 @@ class ClusterMatcher(EncodedMatcher):
         """Sizes, bytes by part, access tables, and what matching has done."""
         return {
             **self._common_stats(),
+            **self._together.stats(),
             "clauses": int(self._store.tables().population.sum()),
             "bytes": {**self._store.nbytes, "predicates": self._predicates.nbytes},
             "tables": self._table_stats(),
@@ -207,7 +216,8 @@ class ClusterMatcher(EncodedMatcher):
 
     def _match_from(self, start: int, events: Events, workspace: Workspace, results: Results) -> tuple[int, int]:
         predicates, tables, blocks = self._index
-        return match_events(predicates, tables, blocks, events, start, workspace.scratch, self._prefetch, results)
+        stop, ahead = len(events.code), self._prefetch
+        return match_events(predicates, tables, blocks, events, start, stop, workspace.scratch, ahead, results)
 
     def _observe(self, events: Events) -> None:
         if len(events.code) > 1:
@@ -238,11 +248,65 @@ class ClusterMatcher(EncodedMatcher):
         if self._store.filter(self._predicates.arrays()):
             self._redistribute(self._store.crowded())
 
-    def _fitted(self, old: Workspace | None) -> Workspace:
-        index, predicates = self._index, self._predicates
+    def _most_places(self) -> int:
+        """How many places of the directory an event may open."""
+        tables, predicates = self._index.tables, self._predicates
         cells = len(self._store.used_places(RANGE_TABLE))
-        places = predicates.most_satisfied + len(index.tables.base) + len(predicates.dimensions) + cells + 1
-        return Workspace.fit(old, index, index.predicates.initial, places, len(index.tables.dimension))
+        return predicates.most_satisfied + len(tables.base) + len(predicates.dimensions) + cells + 1
+
+    def _fitted(self, old: Workspace | None) -> Workspace:
+        index = self._index
+        columns = len(index.tables.dimension)
+        return Workspace.fit(old, index, index.predicates.initial, self._most_places(), columns)
+
+    def _check_parallel(self, parallel: Parallel) -> None:
+        return
+
+    def _match_by(self, team: Team, parallel: Parallel, events: Events) -> Pairs:
+        """Match encoded events by a team, whose threads claim what they do within kernels."""
+        began, sharing = time.perf_counter(), self._sharing(events, parallel, team.threads)
+        found: list[Pairs] = [_NO_PAIRS] * team.threads
+
+        def match(number: int) -> None:
+            found[number] = self._match_share(sharing, number, 0 if number else len(events.code))
+
+        team.run(match, sharing.stop)
+        rows, slots = (np.concatenate([each[at] for each in found]) for at in (0, 1))
+        if isinstance(sharing, Collaborative):
+            pairs = np.unique(rows << 32 | slots)  # several threads may have told one, each for another clause
+            rows, slots = pairs >> 32, pairs & 0xFFFF_FFFF
+        elif not len(events.order) and parallel.sync != "static":
+            rows, slots = by_row(rows, slots, len(events.code))
+        each = (time.perf_counter() - began) * sharing.at_once / len(events.code)
+        with self._seen_lock:
+            self._observe(events)
+            self._together.note(parallel, sharing.members, len(events.code), each)
+        return rows, slots
+
+    def _sharing(self, events: Events, parallel: Parallel, threads: int) -> Independent | Collaborative:
+        if parallel.mode == "me-ip":
+            return Independent(self._index, events, parallel, threads, self._prefetch)
+        blocks = self._most_places() * (self._widest + 1)  # one for each width at each place, at most
+        group = self._together.group_for(parallel, threads)
+        return Collaborative(self._index, events, parallel, threads, group, self._prefetch, blocks)
+
+    def _match_share(self, sharing: Independent | Collaborative, number: int, events: int) -> Pairs:
+        """The part of one thread; one of them counts the events."""
+        workspace = self._workspace()
+        try:
+            workspace.busy = True
+            told = workspace.told()
+            sharing.match(number, workspace.scratch, told)
+            workspace.had(told)
+            pairs = workspace.distinct(*told.pairs())
+            workspace.count(events, len(pairs[0]))
+            with self._seen_lock:
+                self._seen += workspace.counted()
+            return pairs
+        finally:
+            workspace.busy = False
+            if number:
+                workspace.leave()
 
     def _new_single(self, workspace: Workspace) -> SingleMatching:
         """What single events are matched with in a workspace."""

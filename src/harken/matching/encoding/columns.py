@@ -6,6 +6,8 @@ need. Column 0 is that of every dimension that none of them has, and is missing 
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 
 from harken.matching.predicates.dimensions import Dimension
@@ -23,7 +25,7 @@ class Full(Exception):  # noqa: N818  # says what to do, and nobody outside sees
 
 
 class EventColumns:
-    """Columns of the dimensions that events were met to have. For one thread, and one state of the predicates."""
+    """Columns of the dimensions that events were met to have. For one state of the predicates."""
 
     def __init__(self, predicates: PredicateTable, room: int = FIRST_ROOM) -> None:
         self._predicates = predicates
@@ -34,12 +36,16 @@ class EventColumns:
         self.column = np.zeros(max(1, len(predicates.dimensions)), np.int32)
         self.dimension, self.label_column, self.band = np.full((3, self.room), -1, np.int32)
         self._used, self._labels = 1, 0
+        self._adding = threading.RLock()
 
     def of(self, dimension: Dimension) -> int:
         """The column of a dimension, from now on if it had none; Full if there is no room for it."""
         number = dimension.number
         column = int(self.column[number])
-        return column or self._new(number)
+        if column:
+            return column
+        with self._adding:  # several threads may encode parts of one batch
+            return int(self.column[number]) or self._new(number)
 
     def _new(self, number: int) -> int:
         column = self._used

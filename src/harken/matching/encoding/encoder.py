@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -11,12 +12,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from harken.matching.encoding.columns import MOST_ROOM, EventColumns, Full
-from harken.matching.encoding.locality import NO_ORDER, gathered, in_order
+from harken.matching.encoding.locality import NO_ORDER, gathered, in_order, most_together
 from harken.matching.encoding.reading import RowReader, presence_dimensions
 from harken.matching.events.batch import EventBatch
 from harken.matching.events.columns import Column, Numbers
 from harken.matching.kernels.encoding import codes_by_place, codes_by_search, rows_of
 from harken.matching.kernels.layout import MISSING, UNLISTED, Events
+from harken.matching.parallel.team import ALONE, Team
 from harken.matching.predicates.dimensions import Dimension
 from harken.matching.predicates.table import PredicateTable
 from harken.model.events import FlatEvent
@@ -48,35 +50,62 @@ class Encoder:
         return RowReader(self._predicates, EventColumns(self._predicates) if columns is None else columns)
 
     def blocks(
-        self, batch: EventBatch, size: int = BLOCK, leading: tuple[int, ...] = ()
+        self, batch: EventBatch, size: int = BLOCK, leading: tuple[int, ...] = (), team: Team = ALONE
     ) -> Iterator[tuple[int, Events]]:
-        """A batch, block by block: the row it begins at, and its events.
+        """A batch, block by block: the row it begins at, and its events, which are encoded `size` at a time.
 
-        With `leading` dimensions blocks are larger, and events that are alike there are matched together.
+        With `leading` dimensions blocks are larger, and events that are alike there are matched together. For a
+        team they are larger too, and its threads encode parts of them.
         """
-        if not leading:
-            yield from self._blocks(batch, size)
-            return
-        for start, alike in gathered(self._blocks(batch, size)):
-            yield start, in_order(alike, leading)
+        large = bool(leading) or team.threads > 1
+        if batch.flat_rows is None:
+            blocks = self._blocks_of_columns(batch, size, large, team)
+        else:
+            blocks = self._blocks_of_rows(batch.flat_rows, size)
+            blocks = gathered(blocks) if large else blocks
+        for start, events in blocks:
+            yield start, in_order(events, leading) if leading else events
 
-    def _blocks(self, batch: EventBatch, size: int) -> Iterator[tuple[int, Events]]:
-        if batch.flat_rows is not None:
-            for start in range(0, len(batch), size):
-                yield from self._row_blocks(start, batch.flat_rows[start : start + size])
-            return
+    def _blocks_of_rows(self, rows: list[FlatEvent], size: int) -> Iterator[tuple[int, Events]]:
+        for start in range(0, len(rows), size):
+            yield from self._row_blocks(start, rows[start : start + size])
+
+    def _blocks_of_columns(
+        self, batch: EventBatch, size: int, large: bool, team: Team
+    ) -> Iterator[tuple[int, Events]]:
         mentioned = self._predicates.attributes
-        chunks = {name: batch.columns[name] for name in batch.columns if mentioned.concern(name)}
-        columns = EventColumns(self._predicates, 1 + self._dimensions_of(chunks))
-        for start in range(0, len(batch), size):
-            count = min(size, len(batch) - start)
-            slices = {name: Column(each.slice(start, count)) for name, each in chunks.items() if _is_there(each)}
-            while (events := self._from_columns(slices, count, columns)) is None:
+        there = {name: each for name, each in batch.columns.items() if not pa.types.is_null(each.type)}
+        chunks = {name: each for name, each in there.items() if mentioned.concern(name)}
+        columns, start = EventColumns(self._predicates, 1 + self._dimensions_of(chunks)), 0
+        while start < len(batch):
+            most = max(size, most_together(columns.room, columns.label_room)) if large else size
+            part = {name: each.slice(start, most) for name, each in chunks.items()}
+            try:
+                events, foreign = self._in_parts(part, min(most, len(batch) - start), columns, size, team)
+            except Full:
                 columns = columns.wider()
-            for name, column in slices.items():
-                if column.foreign is not None:
-                    batch.foreign[name] += int(np.count_nonzero(column.foreign))
-            yield start, _by_row(events)
+                continue
+            batch.foreign.update(foreign)
+            yield start, events
+            start += len(events.code)
+
+    def _in_parts(
+        self, chunks: dict[str, pa.ChunkedArray], count: int, columns: EventColumns, size: int, team: Team
+    ) -> tuple[Events, Counter[str]]:
+        """Events of columns, so many encoded together, and their foreign values. Full without columns enough."""
+        code, label = np.empty((count, columns.room), np.int32), np.empty((count, columns.label_room), np.int64)
+
+        def encode(start: int) -> tuple[list[tuple[int, int]], Counter[str]]:
+            part = {name: Column(each.slice(start, size)) for name, each in chunks.items()}
+            rows = min(size, count - start)
+            also = self._encode_part(part, columns, code[start : start + rows], label[start : start + rows])
+            foreign = {name: each.foreign for name, each in part.items() if each.foreign is not None}
+            counts = Counter({name: int(np.count_nonzero(each)) for name, each in foreign.items()})
+            return [(start + row, number) for row, number in also], counts
+
+        found = team.map(encode, range(0, count, size))
+        foreign = sum((counts for _, counts in found), Counter[str]())
+        return self.events(code, label, [pair for also, _ in found for pair in also], columns), foreign
 
     def events(
         self,
@@ -86,9 +115,10 @@ class Encoder:
         columns: EventColumns,
     ) -> Events:
         """Events of these codes and labels; `also` are pairs of a row and a predicate that holds there."""
-        also.sort()
-        counts = np.bincount([row for row, _ in also], minlength=len(code)) if also else np.zeros(len(code))
-        first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        first = np.zeros(len(code) + 1, np.int64)
+        if also:
+            also.sort()
+            np.cumsum(np.bincount([row for row, _ in also], minlength=len(code)), out=first[1:])
         numbers = np.array([number for _, number in also], np.int32)
         by_column = columns.column, columns.dimension, columns.label_column, columns.band
         return Events(code, label, *by_column, first, numbers, NO_ORDER)
@@ -131,17 +161,25 @@ class Encoder:
         by_attribute = self._predicates.by_attribute
         return sum(min(2, len(by_attribute.get(name, ()))) for name in names)
 
-    def _from_columns(self, columns: dict[str, Column], count: int, into: EventColumns) -> Events | None:
-        """Events whose codes and labels lie column by column, so that they are written fastest; None if full."""
-        code = np.full((into.room, count), MISSING, np.int32).T
-        label = np.zeros((into.label_room, count), np.int64).T
-        block = _Block(into, code, label, [])
-        try:
-            for name, column in columns.items():
-                self._encode_column(name, column, block)
-        except Full:
-            return None
-        return self.events(code, label, block.also, into)
+    def _encode_part(
+        self,
+        part: dict[str, Column],
+        columns: EventColumns,
+        code: npt.NDArray[np.int32],
+        label: npt.NDArray[np.int64],
+    ) -> list[tuple[int, int]]:
+        """Write codes and labels, by row as kernels read them; the rows and predicates that tests have found true.
+
+        They are encoded column by column first, so that they are written fastest, while they are in the cache.
+        """
+        into = np.full((columns.room, len(code)), MISSING, np.int32).T
+        labels = np.zeros((columns.label_room, len(code)), np.int64).T
+        block = _Block(columns, into, labels, [])
+        for name, column in part.items():
+            self._encode_column(name, column, block)
+        rows_of(into.T, code)
+        label[:] = labels
+        return block.also
 
     def _encode_column(self, name: str, column: Column, block: _Block) -> None:
         of_attribute = self._predicates.by_attribute.get(name, {})
@@ -187,13 +225,6 @@ class Encoder:
         for row, place in enumerate(places.tolist()):
             if place >= 0:
                 also.extend((row, number) for number in passed[place])
-
-
-def _by_row(events: Events) -> Events:
-    """Events that were encoded column by column as kernels read them."""
-    code = np.empty(events.code.shape, np.int32)
-    rows_of(events.code.T, code)
-    return events._replace(code=code, label=np.ascontiguousarray(events.label))
 
 
 class _Block(NamedTuple):
@@ -255,10 +286,6 @@ class _Lookup:
         else:
             values = numbers.astype(np.int64, copy=False)
             codes_by_search(values, valid, self._integers, self._integer_codes, code)
-
-
-def _is_there(column: pa.ChunkedArray) -> bool:
-    return not pa.types.is_null(column.type)
 
 
 def _number_of(dimension: Dimension, constant: object) -> int | float | Exact:

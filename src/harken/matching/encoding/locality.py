@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
-from harken.matching.contract import Pairs
+from harken.matching.contract import Pairs, Slots
 from harken.matching.kernels.encoding import order_by, put_in_order
 from harken.matching.kernels.layout import Events, Tables
 
@@ -52,7 +53,8 @@ def gathered(blocks: Iterable[tuple[int, Events]]) -> Iterator[tuple[int, Events
     """Blocks, one after the other, as fewer and larger ones. Only those whose columns are the same go together."""
     start, alike, count = 0, list[Events](), 0
     for begin, events in blocks:
-        if alike and (events.column is not alike[0].column or count + len(events.code) > _most(events)):
+        most = most_together(events.code.shape[1], events.label.shape[1])
+        if alike and (events.column is not alike[0].column or count + len(events.code) > most):
             yield start, _together(alike)
             alike, count = [], 0
         start = start if alike else begin
@@ -62,10 +64,9 @@ def gathered(blocks: Iterable[tuple[int, Events]]) -> Iterator[tuple[int, Events
         yield start, _together(alike)
 
 
-def _most(events: Events) -> int:
-    """How many such events go together, for the number and for the room they take."""
-    bytes_each = int(4 * events.code.shape[1] + 8 * events.label.shape[1])
-    return min(SORTED, MOST_BYTES // bytes_each)
+def most_together(columns: int, label_columns: int) -> int:
+    """How many events of so many columns go together, for the number and for the room they take."""
+    return min(SORTED, max(1, MOST_BYTES // (4 * columns + 8 * label_columns)))
 
 
 def _together(blocks: Sequence[Events]) -> Events:
@@ -99,8 +100,11 @@ def in_order(events: Events, leading: tuple[int, ...]) -> Events:
 
 def in_event_order(events: Events, pairs: Pairs) -> Pairs:
     """Matches as they were found, in the order of the events."""
-    if not len(events.order):
-        return pairs
-    rows, slots = np.empty_like(pairs[0]), np.empty_like(pairs[1])
-    put_in_order(*pairs, np.zeros(len(events.code), np.int64), rows, slots)
-    return rows, slots
+    return by_row(*pairs, len(events.code)) if len(events.order) else pairs
+
+
+def by_row(rows: npt.NDArray[np.int64], slots: Slots, count: int) -> Pairs:
+    """Matches of so many events, in the order of those; those of one event stay as they are."""
+    ordered_rows, ordered_slots = np.empty_like(rows), np.empty_like(slots)
+    put_in_order(rows, slots, np.zeros(count, np.int64), ordered_rows, ordered_slots)
+    return ordered_rows, ordered_slots

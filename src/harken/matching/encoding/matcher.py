@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from harken.errors import CapacityError, CopyError
+from harken.errors import ArgumentError, CapacityError, CopyError
 from harken.locking import watch_forks
 from harken.matching.contract import Incoming, Pairs, Slots
 from harken.matching.encoding.encoder import BLOCK, Encoder
@@ -21,12 +22,17 @@ from harken.matching.encoding.workspace import Workspace
 from harken.matching.events.batch import EventBatch
 from harken.matching.events.mentions import Mentions
 from harken.matching.kernels.layout import Clauses, Events, Results
+from harken.matching.parallel.options import Parallel
+from harken.matching.parallel.team import ALONE, Team, team_of
 from harken.matching.predicates.table import PredicateTable
 from harken.matching.predicates.translation import translate, translate_forms
 from harken.matching.saving import State, counted, require
 from harken.model.expressions import Expression
 from harken.normal.form import NormalForm
 from harken.normal.operators import expression_of, rows_of
+
+PORTIONS = 4
+"""Shares that each of several threads takes one after the other, if they are not given beforehand."""
 
 WIDE = 64
 """Columns of events from which on fewer of them are encoded together."""
@@ -140,14 +146,43 @@ class EncodedMatcher(ABC):
 
     def match_batch(self, events: EventBatch) -> Pairs:
         """Encode and match, block by block."""
+        return self._match_blocks(events, ALONE, self._match_block)
+
+    def match_batch_in_parallel(self, events: EventBatch, parallel: Parallel) -> Pairs:
+        """The same by several threads, if no other call has them. Each block is encoded and matched by all."""
+        self._check_parallel(parallel)
+        with team_of(parallel.count) as team:
+            return self._match_blocks(events, team, partial(self._match_by, team, parallel))
+
+    def _match_blocks(self, events: EventBatch, team: Team, match: Callable[[Events], Pairs]) -> Pairs:
         rows, slots = list[npt.NDArray[np.int64]](), list[Slots]()
         leading = self._leading()
         size = ENCODED if leading and len(events.columns) <= WIDE else BLOCK
-        for start, block in self._encoder.blocks(events, size, leading):
-            found_rows, found_slots = in_event_order(block, self._match_block(block))
+        for start, block in self._encoder.blocks(events, size, leading, team):
+            found_rows, found_slots = in_event_order(block, match(block))
             rows.append(found_rows + start if start else found_rows)
             slots.append(found_slots)
         return _joined(rows), _joined(slots)
+
+    def _check_parallel(self, parallel: Parallel) -> None:
+        """ArgumentError if several threads cannot match so."""
+        if parallel.mode != "me-ip":
+            said = f"threads that work on one event together, {parallel.mode!r}, need clusters"
+            instead = 'mode="me-ip", or the algorithm "dynamic", "static" or "propagation"'
+            raise ArgumentError(said, argument="mode", suggestion=instead)
+
+    def _match_by(self, team: Team, parallel: Parallel, events: Events) -> Pairs:
+        """Match encoded events by a team: here, each thread takes some, and nothing is shared but the index."""
+        count = len(events.code)
+        shares = team.threads if parallel.sync == "static" else team.threads * PORTIONS
+        size = parallel.block or max(1, -(-count // shares))
+
+        def match(start: int) -> Pairs:
+            rows, slots = self._match_block(_some(events, start, start + size))
+            return rows + start, slots
+
+        found = team.map(match, range(0, count, size))
+        return _joined([rows for rows, _ in found]), _joined([slots for _, slots in found])
 
     @property
     def attributes(self) -> Mentions:
@@ -303,6 +338,12 @@ class EncodedMatcher(ABC):
     @abstractmethod
     def _match_from(self, start: int, events: Events, workspace: Workspace, results: Results) -> tuple[int, int]:
         """Match events from `start` on: the first whose matches did not fit, and how many there are before it."""
+
+
+def _some(events: Events, start: int, stop: int) -> Events:
+    """Events from one row to before another, without an order."""
+    first = events.also_first[start : stop + 1]
+    return events._replace(code=events.code[start:stop], label=events.label[start:stop], also_first=first)
 
 
 def _joined(parts: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:

@@ -97,6 +97,10 @@ class Workspace:
         self.events = self.matches = 0
         return found
 
+    def leave(self) -> None:
+        """Hold on to no index: a thread that works for others may not come back for long."""
+        self.index = self.single = None
+
     def told(self) -> Told:
         """Where the matches of several events go."""
         return Told(self.results)

@@ -42,25 +42,45 @@ def holds(predicates: PredicateArrays, events: Events, event: int, predicate: in
 
 
 @part
-def satisfied(predicates: PredicateArrays, events: Events, event: int, touched: npt.NDArray[np.int32]) -> int:
-    """List every predicate that the event's values lead to and that it satisfies; how many there are."""
-    code, equal, member_head = events.code[event], predicates.equal, predicates.member_head
-    count, has_sets = 0, len(predicates.member) > 0
-    for column in range(1, len(code)):  # the first stands for dimensions that no event has
-        its_code = code[column]
-        if its_code > UNLISTED:  # and not missing
-            at = np.uint64(predicates.equal_first[np.uint32(events.dimension[column])] + its_code)
-            touched[np.uint32(count)] = equal[at]
-            count += equal[at] >= 0
-            node = member_head[at] if has_sets else np.int32(-1)
-            while node >= 0:
-                touched[count] = predicates.member[node]
-                count += 1
-                node = predicates.member_next[node]
+def satisfied_in(
+    predicates: PredicateArrays,
+    events: Events,
+    column: int,
+    its_code: int,
+    has_sets: bool,
+    touched: npt.NDArray[np.int32],
+    count: int,
+) -> int:
+    """Append the predicates that one value of an event leads to; how many there are then."""
+    if its_code > UNLISTED:  # and not missing
+        at = np.uint64(predicates.equal_first[np.uint32(events.dimension[column])] + its_code)
+        touched[np.uint32(count)] = predicates.equal[at]
+        count += predicates.equal[at] >= 0
+        node = predicates.member_head[at] if has_sets else np.int32(-1)
+        while node >= 0:
+            touched[count] = predicates.member[node]
+            count += 1
+            node = predicates.member_next[node]
+    return count
+
+
+@part
+def satisfied_also(events: Events, event: int, touched: npt.NDArray[np.int32], count: int) -> int:
+    """Append the predicates that tests have found true; how many there are then."""
     for other in range(events.also_first[event], events.also_first[event + 1]):
         touched[count] = events.also[other]
         count += 1
     return count
+
+
+@part
+def satisfied(predicates: PredicateArrays, events: Events, event: int, touched: npt.NDArray[np.int32]) -> int:
+    """List every predicate that the event's values lead to and that it satisfies; how many there are."""
+    code = events.code[event]
+    count, has_sets = 0, len(predicates.member) > 0
+    for column in range(1, len(code)):  # the first stands for dimensions that no event has
+        count = satisfied_in(predicates, events, column, code[column], has_sets, touched, count)
+    return satisfied_also(events, event, touched, count)
 
 
 @part

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -97,7 +97,8 @@ def build_part(blueprint: Blueprint, shard: int) -> Part | None:
     snapshot = blueprint.snapshot(subscriptions)
     rules = snapshot.rules
     # Nobody asks a part what was written: the folder of subscriptions knows.
-    engine = Engine(blueprint.algorithm, rules.schema, limits=rules.limits, keep_text=False, **blueprint.options)
+    options = cast("dict[str, Any]", blueprint.options)  # of the algorithm
+    engine = Engine(blueprint.algorithm, rules.schema, limits=rules.limits, keep_text=False, **options)
     for table in subscriptions.tables(snapshot):
         here = _of_shard(table, blueprint.division, shard)
         if here.num_rows:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -18,12 +19,16 @@ import pyarrow.compute as pc
 
 from harken.engine import Engine
 from harken.errors import IndexFormatError
+from harken.matching.parallel.options import Parallel
 from harken.spark.index.layers import Layer, Part
 from harken.spark.index.sharding import Division, router_rows
 from harken.spark.storage import Folder, machine_cache
 from harken.spark.subscriptions.segments import read_segment
 
 Rows: TypeAlias = npt.NDArray[np.int64]
+ONE_THREAD = Parallel(threads=1)
+"""Spark has as many workers as it wants cores to be used."""
+
 Found: TypeAlias = tuple[Rows, pa.Array]
 """Matches: the event's row and the subscription's id, pair by pair."""
 
@@ -79,7 +84,7 @@ class Router:
             shard for shard in range(division.shards) if shard not in {shard for shard, _ in constraints}
         ]
         # Not "auto", which would evaluate these few expressions in Python.
-        self._engine = Engine("propagation") if constraints else None
+        self._engine = Engine("propagation", parallel=ONE_THREAD) if constraints else None
         if self._engine is not None:
             self._engine.subscribe_many(constraints)
 
@@ -180,7 +185,7 @@ def _loaded(folder: Folder, part: Part) -> Engine:
     """A part, from the disk of this machine; IndexFormatError, with its name, if it is missing or damaged."""
     where = f"{folder}/{part.folder}"
     try:
-        return machine_cache().tree(folder, part.folder, part.bytes, Engine.load)
+        return machine_cache().tree(folder, part.folder, part.bytes, partial(Engine.load, parallel=ONE_THREAD))
     except FileNotFoundError:
         raise IndexFormatError(f"{where} is missing") from None
     except IndexFormatError as error:

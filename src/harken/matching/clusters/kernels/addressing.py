@@ -119,13 +119,13 @@ class Arguments:
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the environment
 
         def match(self, ahead: bool) -> tuple[int, int]:
-            """As `match_events` from the first event on."""
-            return match_events(*self._index, self._events, 0, self._scratch, ahead, self._results)
+            """As `match_events` of the first event."""
+            return match_events(*self._index, self._events, 0, 1, self._scratch, ahead, self._results)
 
     else:
 
         def match(self, ahead: bool) -> tuple[int, int]:
-            """As `match_events` from the first event on."""
+            """As `match_events` of the first event."""
             return match_at(self.table, ahead)
 
 
@@ -193,7 +193,7 @@ if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the e
 
     @tight
     def match_at(at: npt.NDArray[np.int64], ahead: bool) -> tuple[int, int]:
-        """`match_events`, with all its structures in one table."""
+        """`match_events` of one event, with all its structures in one table."""
         return match_events(
-            _predicates(at), _tables(at), _blocks(at), _events(at), 0, _scratch(at), ahead, _results(at)
+            _predicates(at), _tables(at), _blocks(at), _events(at), 0, 1, _scratch(at), ahead, _results(at)
         )

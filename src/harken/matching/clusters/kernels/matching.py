@@ -104,7 +104,8 @@ def fetch_columns(blocks: Blocks, scratch: Scratch, count: int) -> None:
 def note(
     words: npt.NDArray[np.uint32],
     base: int,
-    length: int,
+    first: int,
+    last: int,
     truth: npt.NDArray[np.uint8],
     waiting: npt.NDArray[np.int64],
     count: int,
@@ -114,10 +115,10 @@ def note(
     Most clusters have none: seeing that takes no branch per entry.
     """
     alive = 0
-    for entry in range(base + HEADER, base + HEADER + length):
+    for entry in range(base + HEADER + first, base + HEADER + last):
         alive += np.int64(truth[words[entry]])
     if alive > 0:
-        for entry in range(base + HEADER, base + HEADER + length):
+        for entry in range(base + HEADER + first, base + HEADER + last):
             if truth[words[entry]] != FALSE:
                 waiting[2 * count], waiting[2 * count + 1] = entry, base
                 count += 1
@@ -257,6 +258,59 @@ def settle(
 
 
 @part
+def check_entries(
+    predicates: PredicateArrays,
+    blocks: Blocks,
+    events: Events,
+    event: int,
+    base: int,
+    first: int,
+    last: int,
+    scratch: Scratch,
+    ahead: bool,
+    count: int,
+    results: Results,
+    found: int,
+) -> tuple[int, int]:
+    """Check the entries of one block from first to last: how many wait then, and the results as `tell` returns."""
+    words, truth, waiting, survivors = blocks.words, scratch.truth, scratch.waiting, scratch.survivors
+    room = len(waiting) // 2 - SHORT
+    if words[base + WIDTH] == 0:
+        found = tell_all(blocks, event, base + HEADER + first, last - first, scratch, results, found)
+    elif last - first <= SHORT and count <= room:
+        count = note(words, base, first, last, truth, waiting, count)
+    else:
+        at, end = base + HEADER + first, base + HEADER + last
+        while at < end and found >= 0:
+            until = min(end, at + room)
+            many = scan(words, at, until, truth, survivors, ahead)
+            many = narrow(predicates, words, events, event, base, scratch, many)
+            found = tell_survivors(blocks, event, base, many, scratch, results, found)
+            at = until
+    return count, found
+
+
+@part
+def settle_all(
+    predicates: PredicateArrays,
+    blocks: Blocks,
+    events: Events,
+    event: int,
+    scratch: Scratch,
+    ahead: bool,
+    count: int,
+    results: Results,
+    found: int,
+) -> int:
+    """Settle the entries that wait, their second columns asked for first; as `tell` returns."""
+    words, waiting = blocks.words, scratch.waiting
+    if ahead:
+        for at in range(count):
+            prefetch(words, waiting[2 * at] + np.int64(words[waiting[2 * at + 1] + CAPACITY]))
+    return settle(predicates, blocks, events, event, scratch, count, results, found)
+
+
+@part
 def check_event(
     predicates: PredicateArrays,
     blocks: Blocks,
@@ -270,8 +324,7 @@ def check_event(
     found: int,
 ) -> int:
     """Check the candidates from begin to end, all of one event; the results then, or -1 if they did not fit."""
-    words, truth, waiting, survivors = blocks.words, scratch.truth, scratch.waiting, scratch.survivors
-    room = len(waiting) // 2 - SHORT
+    words = blocks.words
     mark(predicates, events, event, scratch)
     count, visits, checks = 0, 0, 0
     for at in range(begin, end):
@@ -282,23 +335,11 @@ def check_event(
             block = np.int64(words[base + NEXT])
             visits += 1
             checks += length
-            if words[base + WIDTH] == 0:
-                found = tell_all(blocks, event, base + HEADER, length, scratch, results, found)
-            elif length <= SHORT and count <= room:
-                count = note(words, base, length, truth, waiting, count)
-            else:
-                first, last = base + HEADER, base + HEADER + length
-                while first < last and found >= 0:
-                    until = min(last, first + room)
-                    many = scan(words, first, until, truth, survivors, ahead)
-                    many = narrow(predicates, words, events, event, base, scratch, many)
-                    found = tell_survivors(blocks, event, base, many, scratch, results, found)
-                    first = until
+            count, found = check_entries(
+                predicates, blocks, events, event, base, 0, length, scratch, ahead, count, results, found
+            )
     if found >= 0:
-        if ahead:
-            for at in range(count):
-                prefetch(words, waiting[2 * at] + np.int64(words[waiting[2 * at + 1] + CAPACITY]))
-        found = settle(predicates, blocks, events, event, scratch, count, results, found)
+        found = settle_all(predicates, blocks, events, event, scratch, ahead, count, results, found)
     unmark(predicates, scratch)
     scratch.counts[VISITS] += visits
     scratch.counts[CHECKS] += checks
@@ -341,20 +382,21 @@ def match_events(
     blocks: Blocks,
     events: Events,
     start: int,
+    stop: int,
     scratch: Scratch,
     ahead: bool,
     results: Results,
 ) -> tuple[int, int]:
-    """Match events in their order, from the start-th on, until done or until the results are full.
+    """Match events in their order, from the start-th to before the stop-th, or until the results are full.
 
     Returns the first not matched and how many results there are. `ahead` switches prefetching.
     """
-    found, listed, checked, count = 0, 0, start, events.code.shape[0]
+    found, listed, checked = 0, 0, start
     most = len(scratch.candidates) // 2 - len(scratch.places) // RING
     has_filters = len(blocks.filters) > FILTER
     shared, last = find_columns(tables, events, scratch)
-    for ahead_of in range(start, count + STAGE):
-        if ahead_of < count:
+    for ahead_of in range(start, stop + STAGE):
+        if ahead_of < stop:
             if ahead:
                 fetch_event(events, ahead_of + STAGE)
             if ahead_of == start or not are_alike(events, ahead_of, shared, last, scratch):
@@ -366,9 +408,9 @@ def match_events(
         if has_filters:
             sift(predicates, blocks, events, step, scratch)
         listed = collect(blocks, step, scratch, listed, ahead)
-        if listed > most or step == count - 1 or step - checked == ROUND:
+        if listed > most or step == stop - 1 or step - checked == ROUND:
             full, found = check_candidates(predicates, blocks, events, listed, scratch, ahead, results, found)
             if full >= 0:
                 return full, found
             listed, checked = 0, step
-    return count, found
+    return stop, found

@@ -156,36 +156,47 @@ def band_of(predicates: PredicateArrays, number: int, label: int) -> int:
 
 
 @part
-def range_places(
+def key_place(tables: Tables, events: Events, event: int, table: int) -> int:
+    """Where in the directory the event's key in one table is, or -1."""
+    key, has_key = 0, not tables.closed[table]
+    for at in range(tables.first[table], tables.first[table + 1]):
+        value = np.int64(events.code[event, events.column[tables.dimension[at]]])
+        has_key &= 0 < value < tables.radix[at]
+        key += value * tables.stride[at]
+    return tables.base[table] + key if has_key else -1
+
+
+@part
+def range_places_in(
     predicates: PredicateArrays,
     directory: npt.NDArray[np.uint32],
     base: int,
     events: Events,
     event: int,
+    column: int,
     places: npt.NDArray[np.int64],
     into: int,
 ) -> int:
-    """Collect the cells of the range table that an event opens and in which clauses stand; where they end."""
-    for column in range(len(events.band)):
-        number = np.int64(events.band[column])
-        if number < 0 or events.code[event, column] == MISSING:
-            continue
-        cells = base + number * CELLS
-        band = band_of(predicates, number, events.label[event, events.label_column[column]])
-        for place in range(cells + band, cells + BANDS):
+    """Collect the cells of the range table that one value opens and in which clauses stand; where they end."""
+    number = np.int64(events.band[column])
+    if number < 0 or events.code[event, column] == MISSING:
+        return into
+    cells = base + number * CELLS
+    band = band_of(predicates, number, events.label[event, events.label_column[column]])
+    for place in range(cells + band, cells + BANDS):
+        places[into] = place
+        into += directory[place] != 0
+    for place in range(cells + ABOVE_CELLS, cells + ABOVE_CELLS + band + 1):
+        places[into] = place
+        into += directory[place] != 0
+    level_cells, size = cells + BETWEEN_CELLS, BANDS
+    for level in range(LEVELS):
+        # A range spans two bands of its level at most, and stands where it begins.
+        for place in range(level_cells + max(0, (band >> level) - 1), level_cells + (band >> level) + 1):
             places[into] = place
             into += directory[place] != 0
-        for place in range(cells + ABOVE_CELLS, cells + ABOVE_CELLS + band + 1):
-            places[into] = place
-            into += directory[place] != 0
-        level_cells, size = cells + BETWEEN_CELLS, BANDS
-        for level in range(LEVELS):
-            # A range spans two bands of its level at most, and stands where it begins.
-            for place in range(level_cells + max(0, (band >> level) - 1), level_cells + (band >> level) + 1):
-                places[into] = place
-                into += directory[place] != 0
-            level_cells += size
-            size >>= 1
+        level_cells += size
+        size >>= 1
     return into
 
 
@@ -214,7 +225,10 @@ def open_event(
                 places[into] = tables.base[PRESENCE_TABLE] + events.dimension[column]
                 into += 1
     if tables.population[RANGE_TABLE] > 0:
-        into = range_places(predicates, blocks.directory, tables.base[RANGE_TABLE], events, event, places, into)
+        for column in range(len(events.band)):
+            into = range_places_in(
+                predicates, blocks.directory, tables.base[RANGE_TABLE], events, event, column, places, into
+            )
     if tables.population[ALL_TABLE] > 0:
         places[into] = tables.base[ALL_TABLE]
         into += 1

@@ -1,0 +1,347 @@
+"""Single event, collaborative processing (Farroukh et al. 2009, section 4.2): several threads match one event.
+
+    phase one   each thread takes blocks of what the event asks with (key tables, and columns of its values), lists
+                the predicates that hold and the clusters that are opened, and merges the former into the truth
+                vector of the group
+    barrier
+    phase two   each thread takes blocks of pieces of those clusters, and tells which of their entries match
+    barrier     and the next event
+
+A cluster may hold a million entries: it is cut into **pieces** that take about equally long, so that threads are
+done at about the same time. Filters are not looked at: what stands behind them is checked all the same.
+
+Groups of threads (section 4.3) each have their own truth vector, pieces and control words, and claim events from
+words that all groups share.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from harken.jit import part, tight
+from harken.matching.clusters.kernels.matching import check_entries, settle_all
+from harken.matching.clusters.kernels.opening import key_place, range_places_in
+from harken.matching.kernels.layout import (
+    ALL_TABLE,
+    CHECKS,
+    FIRST_KEY_TABLE,
+    LENGTH,
+    LINE,
+    MISSING,
+    NEXT,
+    PREDICATE_TABLE,
+    PRESENCE_TABLE,
+    RANGE_TABLE,
+    SHORT_SHIFT,
+    TOUCHED,
+    TRUE,
+    VISITS,
+    Blocks,
+    Events,
+    PredicateArrays,
+    Results,
+    Scratch,
+    Tables,
+)
+from harken.matching.kernels.prefetch import prefetch
+from harken.matching.kernels.truth import satisfied_also, satisfied_in, unmark
+from harken.matching.parallel.kernels.atomics import now
+from harken.matching.parallel.kernels.sharing import (
+    ABORTS,
+    AT,
+    CLAIMED,
+    COMMITS,
+    END,
+    FIRST_TIME,
+    FURTHER,
+    LOCK,
+    SECOND_TIME,
+    STATIC,
+    UNIT,
+    WORDS,
+    Control,
+    Member,
+    begin_share,
+    claim,
+    give_lock,
+    meet,
+    take_lock,
+    word,
+)
+from harken.matching.parallel.kernels.transactions import begin, commit, read, write
+
+PIECE = 1_024
+"""Entries of a cluster, at most, that one thread checks before it asks for more."""
+
+ASKED = 4
+"""Key tables and columns that are claimed together in phase one."""
+
+MERGED = 16
+"""Predicates whose truth is written in one transaction."""
+
+BLOCK, FIRST, LAST, FIELDS = range(4)
+"""Of a piece: the block it is of, and its entries, from the first to before the last."""
+
+DONE, FULL, STOPPED = range(3)
+"""What becomes of a call: all events are matched; there is no room for results; another member has failed."""
+
+
+class Group(NamedTuple):
+    """What the threads of a group have in common, beside control words."""
+
+    control: Control
+    events: Member
+    """What the group has claimed; the first of it acts for all."""
+    short: npt.NDArray[np.int64]
+    """The truth vector, with what stands before it for filters, as words of eight truths."""
+    versions: npt.NDArray[np.int64]
+    """Of these words."""
+    pieces: npt.NDArray[np.int64]
+    """Those that each member has found, in a share of its own."""
+    found: npt.NDArray[np.int64]
+    """How many that are, a cache line for each member."""
+
+
+NUMBER, MEMBERS, CHECKING, SEAT = range(4)
+"""Of a thread's seat: which member it is, of how many; and whether it is checking, so that there is an event."""
+
+
+@part
+def open_unit(
+    predicates: PredicateArrays,
+    tables: Tables,
+    blocks: Blocks,
+    events: Events,
+    event: int,
+    unit: int,
+    scratch: Scratch,
+    opened: int,
+) -> int:
+    """List what one key table or one column leads to: predicates that hold, and places; how many places then."""
+    keys = len(tables.base) - FIRST_KEY_TABLE
+    if unit < keys:
+        scratch.places[opened] = key_place(tables, events, event, FIRST_KEY_TABLE + unit)
+        return opened + (scratch.places[opened] >= 0)
+    column, before = unit - keys, scratch.counts[TOUCHED]
+    if column == 0:  # which stands for no dimension: here, for what no value leads to
+        scratch.counts[TOUCHED] = satisfied_also(events, event, scratch.touched, before)
+        if tables.population[ALL_TABLE] > 0:
+            scratch.places[opened] = tables.base[ALL_TABLE]
+            opened += 1
+    else:
+        code, has_sets = events.code[event, column], len(predicates.member) > 0
+        scratch.counts[TOUCHED] = satisfied_in(predicates, events, column, code, has_sets, scratch.touched, before)
+        if tables.population[PRESENCE_TABLE] > 0 and code != MISSING:
+            scratch.places[opened] = tables.base[PRESENCE_TABLE] + events.dimension[column]
+            opened += 1
+        if tables.population[RANGE_TABLE] > 0:
+            base = tables.base[RANGE_TABLE]
+            opened = range_places_in(
+                predicates, blocks.directory, base, events, event, column, scratch.places, opened
+            )
+    if tables.population[PREDICATE_TABLE] > 0:
+        for at in range(before, scratch.counts[TOUCHED]):
+            scratch.places[opened] = tables.base[PREDICATE_TABLE] + scratch.touched[at]
+            opened += 1
+    return opened
+
+
+@part
+def cut(blocks: Blocks, scratch: Scratch, opened: int, ahead: bool, pieces: npt.NDArray[np.int64]) -> int:
+    """Cut the clusters at the places that were opened into pieces; how many there are."""
+    words, count = blocks.words, 0
+    if ahead:
+        for at in range(opened):
+            prefetch(blocks.directory, scratch.places[at])
+        for at in range(opened):
+            prefetch(words, np.int64(blocks.directory[scratch.places[at]]) * LINE)
+    for at in range(opened):
+        block = np.int64(blocks.directory[scratch.places[at]])
+        while block > 0:
+            length = np.int64(words[block * LINE + LENGTH])
+            for first in range(0, length, PIECE):
+                pieces[FIELDS * count + BLOCK] = block
+                pieces[FIELDS * count + FIRST] = first
+                pieces[FIELDS * count + LAST] = np.int64(min(first + PIECE, length))
+                count += 1
+            scratch.counts[VISITS] += 1
+            scratch.counts[CHECKS] += length
+            block = np.int64(words[block * LINE + NEXT])
+    return count
+
+
+@part
+def merge(group: Group, member: Member, way: int, scratch: Scratch) -> bool:
+    """Write the truth of the predicates that this member has found into the vector of all; False to stop."""
+    count = scratch.counts[TOUCHED]
+    if way != STATIC and way != LOCK:
+        merge_by_transactions(group, member, scratch, count)
+        return True
+    if way == LOCK and count > 0 and not take_lock(group.control):
+        return False
+    for at in range(count):
+        scratch.truth[scratch.touched[at]] = TRUE
+    if way == LOCK and count > 0:
+        give_lock(group.control)
+    return True
+
+
+@part
+def merge_by_transactions(group: Group, member: Member, scratch: Scratch, count: int) -> None:
+    """The same, some predicates at a time, each time as one transaction."""
+    for first in range(0, count, MERGED):
+        done = False
+        while not done:
+            begin(member.log)
+            for at in range(first, min(first + MERGED, count)):
+                place = np.int64(scratch.touched[at]) + SHORT_SHIFT
+                truths = read(group.short, group.versions, member.log, place // WORDS)
+                write(member.log, place // WORDS, truths | np.int64(TRUE) << place % WORDS * 8)
+            done = commit(group.short, group.versions, member.log)
+            member.share[COMMITS if done else ABORTS] += 1
+
+
+@part
+def open_together(
+    predicates: PredicateArrays,
+    tables: Tables,
+    blocks: Blocks,
+    events: Events,
+    event: int,
+    group: Group,
+    member: Member,
+    seat: npt.NDArray[np.int64],
+    way: int,
+    scratch: Scratch,
+    ahead: bool,
+) -> bool:
+    """Phase one: find the truth of predicates, and what is to be checked; False to stop."""
+    share, opened = member.share, 0
+    units = len(tables.base) - FIRST_KEY_TABLE + events.code.shape[1]
+    scratch.counts[TOUCHED] = 0
+    begin_share(member, way, seat[NUMBER], seat[MEMBERS], units)
+    while claim(group.control, CLAIMED, member, way, units, ASKED):
+        for unit in range(share[AT], share[END]):
+            opened = open_unit(predicates, tables, blocks, events, event, unit, scratch, opened)
+        share[AT] = share[END]
+    room = len(group.pieces) // seat[MEMBERS]
+    own = group.pieces[seat[NUMBER] * room : (seat[NUMBER] + 1) * room]
+    group.found[seat[NUMBER] * WORDS] = cut(blocks, scratch, opened, ahead, own)
+    return merge(group, member, way, scratch)
+
+
+@part
+def check_together(
+    predicates: PredicateArrays,
+    blocks: Blocks,
+    events: Events,
+    event: int,
+    group: Group,
+    member: Member,
+    seat: npt.NDArray[np.int64],
+    way: int,
+    size: int,
+    scratch: Scratch,
+    ahead: bool,
+    results: Results,
+    found: int,
+) -> tuple[bool, int]:
+    """Phase two: check pieces, `size` at a time; whether all results fit, and how many are there."""
+    share, room, items = member.share, len(group.pieces) // seat[MEMBERS], 0
+    for number in range(seat[MEMBERS]):
+        items += group.found[number * WORDS]
+    while claim(group.control, FURTHER, member, way, items, size):
+        count, now_found = 0, found
+        at, number = share[AT], 0
+        while at >= group.found[number * WORDS]:
+            at -= group.found[number * WORDS]
+            number += 1
+        for _ in range(share[AT], share[END]):
+            while at == group.found[number * WORDS]:
+                at, number = 0, number + 1
+            piece = number * room + FIELDS * at
+            base = group.pieces[piece + BLOCK] * LINE
+            first, last = group.pieces[piece + FIRST], group.pieces[piece + LAST]
+            count, now_found = check_entries(
+                predicates, blocks, events, event, base, first, last, scratch, ahead, count, results, now_found
+            )
+            if now_found < 0:
+                return False, found
+            at += 1
+        now_found = settle_all(predicates, blocks, events, event, scratch, ahead, count, results, now_found)
+        if now_found < 0:
+            return False, found
+        share[AT], found = share[END], now_found
+    return True, found
+
+
+@part
+def next_event(everyone: Control, group: Group, way: int, items: int) -> None:
+    """Have the group's next event, or -1, and nothing of it claimed. The first member does that for all."""
+    share, control = group.events.share, group.control.words
+    event = np.int64(-1)
+    if claim(everyone, CLAIMED, group.events, way, items, 1):
+        event = share[AT]
+        share[AT] += 1
+    control[word(UNIT)], control[word(CLAIMED)], control[word(FURTHER)] = event, 0, 0
+
+
+@tight
+def match_together(
+    predicates: PredicateArrays,
+    tables: Tables,
+    blocks: Blocks,
+    events: Events,
+    everyone: Control,
+    group: Group,
+    member: Member,
+    seat: npt.NDArray[np.int64],
+    way: int,
+    size: int,
+    scratch: Scratch,
+    ahead: bool,
+    results: Results,
+) -> tuple[int, int]:
+    """Match events with the other members of the group, until done, or until the results of this member are full.
+
+    Returns which it was, and how many results there are: then call it again, with more room. Two truth vectors
+    must not be mixed up: that of `scratch` is the group's.
+    """
+    control, members, found = group.control, seat[MEMBERS], 0
+    while True:
+        if seat[CHECKING] == 0:
+            if seat[NUMBER] == 0:
+                next_event(everyone, group, way, len(events.code))
+            if not meet(control, members, member):
+                return STOPPED, found
+            if control.words[word(UNIT)] < 0:
+                return DONE, found
+            began = now()
+            event = control.words[word(UNIT)]
+            if not open_together(
+                predicates, tables, blocks, events, event, group, member, seat, way, scratch, ahead
+            ):
+                return STOPPED, found
+            member.share[FIRST_TIME] += now() - began
+            if not meet(control, members, member):
+                return STOPPED, found
+            items = 0
+            for number in range(members):
+                items += group.found[number * WORDS]
+            begin_share(member, way, seat[NUMBER], members, items)
+            seat[CHECKING] = 1
+        event = control.words[word(UNIT)]
+        began = now()
+        fits, found = check_together(
+            predicates, blocks, events, event, group, member, seat, way, size, scratch, ahead, results, found
+        )
+        member.share[SECOND_TIME] += now() - began
+        if not fits:
+            return FULL, found
+        if not meet(control, members, member):
+            return STOPPED, found
+        unmark(predicates, scratch)
+        seat[CHECKING] = 0

@@ -1,0 +1,92 @@
+"""What threads have done together, for people to read; and how many of them the next event should have."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from harken.matching.parallel.kernels.atomics import HAS_CYCLES
+from harken.matching.parallel.kernels.sharing import (
+    ABORTS,
+    COMMITS,
+    FIRST_TIME,
+    SECOND_TIME,
+    SHARE,
+    WAITED,
+    Member,
+    cycles,
+)
+from harken.matching.parallel.latency import GroupSize
+from harken.matching.parallel.options import Parallel
+
+CALIBRATED = 0.02
+"""Seconds that the clock of the kernels is compared with the usual one."""
+
+USUAL_GROUP = 2
+"""Threads of a group, if nobody says how many."""
+
+
+class Record:
+    """Of one matcher. Whoever holds the threads writes it."""
+
+    def __init__(self) -> None:
+        self._seen = np.zeros(SHARE, np.int64)
+        self._events = 0
+        self._last: tuple[Parallel, int] | None = None
+        self._size: tuple[Parallel, GroupSize] | None = None
+
+    def group_for(self, parallel: Parallel, threads: int) -> int:
+        """How many threads work on one event."""
+        if parallel.mode == "se-cp":
+            return threads
+        if parallel.target_latency_ms is None:
+            return min(threads, parallel.group or USUAL_GROUP)
+        if self._size is None or self._size[0] != parallel:
+            self._size = parallel, GroupSize(parallel.target_latency_ms, threads)
+        return min(threads, self._size[1].threads)
+
+    def note(self, parallel: Parallel, members: Sequence[Member], events: int, each: float) -> None:
+        """Take note of events that were matched, each of which took so many seconds."""
+        for member in members:
+            self._seen += member.share
+        self._events += events
+        self._last = parallel, len(members)
+        if self._size is not None and self._size[0] == parallel:
+            self._size[1].saw(each)
+
+    def stats(self) -> dict[str, object]:
+        """How threads shared their work last, and what came of it so far."""
+        if self._last is None:
+            return {}
+        parallel, threads = self._last
+        told: dict[str, object] = {
+            "mode": parallel.mode,
+            "sync": parallel.sync,
+            "threads": threads,
+            "events": self._events,
+            "transactions": {"committed": int(self._seen[COMMITS]), "begun anew": int(self._seen[ABORTS])},
+            **({} if self._size is None else self._size[1].stats()),
+        }
+        if parallel.mode != "me-ip" and HAS_CYCLES:
+            told["seconds"] = {name: seconds(self._seen[at]) for name, at in _TIMES.items()}
+        return {"parallel": told}
+
+
+_TIMES = {"phase one": FIRST_TIME, "phase two": SECOND_TIME, "waiting": WAITED}
+
+
+def seconds(of_cycles: npt.NDArray[np.int64] | np.int64) -> float:
+    """Cycles of the clock of the kernels, in seconds."""
+    return float(of_cycles) / _frequency()
+
+
+@functools.cache
+def _frequency() -> float:
+    """How often the clock of the kernels goes on in a second."""
+    began, first = time.perf_counter(), cycles()
+    time.sleep(CALIBRATED)
+    return (cycles() - first) / (time.perf_counter() - began)

@@ -1,0 +1,34 @@
+"""Whether several threads match, and which way: as was said, or as pays without anybody having said anything."""
+
+from __future__ import annotations
+
+from harken.matching.contract import InParallel, Matcher, Pairs, Slots
+from harken.matching.events.batch import EventBatch
+from harken.matching.parallel.options import Parallel
+from harken.model.events import FlatEvent
+
+LARGE = 4_096
+"""Events of a batch from which on all cores match it, if nobody says otherwise: to ask them takes a while."""
+
+_USUAL = Parallel()
+
+
+def match_batch_in_parallel(matcher: Matcher, events: EventBatch, parallel: Parallel | None) -> Pairs:
+    """All matches of a batch, by as many threads as are asked for; or by all cores, if it is large.
+
+    With one thread there is nothing to share. What evaluates expression by expression does it alone.
+    """
+    if parallel is None:
+        if len(events) < LARGE:
+            return matcher.match_batch(events)
+        parallel = _USUAL
+    if parallel.count == 1 or not isinstance(matcher, InParallel):
+        return matcher.match_batch(events)
+    return matcher.match_batch_in_parallel(events, parallel)
+
+
+def match_in_parallel(matcher: Matcher, event: FlatEvent, parallel: Parallel) -> Slots:
+    """The matches of one event, by several threads if they are to work on one together."""
+    if parallel.mode == "me-ip" or parallel.count == 1 or not isinstance(matcher, InParallel):
+        return matcher.match(event)
+    return matcher.match_batch_in_parallel(EventBatch([event], {}, 1), parallel)[1]
