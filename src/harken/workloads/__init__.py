@@ -45,6 +45,11 @@ _WORKLOADS: dict[str, tuple[Callable[[], Said], str]] = {
         peers.ranges_too,
         "2 equalities for 3 ranges of 100 of 1,000 values, on 5 of 50 attributes; events of 20",
     ),
+    "parallel": (
+        peers.parallel,
+        "10 equalities on 100 attributes, 15 values each; events of 50 (Farroukh et al., table 1)",
+    ),
+    "parallel-blocks": (peers.parallel_blocks, "the same with 6 equalities, and events of 30"),
     "output": (peers.output, "one equality each; an event matches one subscription in a hundred"),
 }
 

@@ -36,6 +36,16 @@ def ranges_too() -> Conditions:
     return Conditions(attributes=50, asked=5, having=20, values=1_001, equalities=0.4, width=100)
 
 
+def parallel() -> Conditions:
+    """Ten equalities on 100 attributes with 15 values each; events have 50 (Farroukh et al. 2009, table 1)."""
+    return Conditions(attributes=100, asked=10, having=50, values=15)
+
+
+def parallel_blocks() -> Conditions:
+    """The same with six equalities, and events of 30: the paper's workload for the size of blocks."""
+    return Conditions(attributes=100, asked=6, having=30, values=15)
+
+
 def output() -> Conditions:
     """One equality each: an event matches one subscription in a hundred, whatever else it has."""
     return Conditions(attributes=1, asked=1, having=1, values=100)
@@ -58,7 +68,8 @@ class ConditionWorkload(Workload):
 
     def _chunk(self, first_id: int, size: int) -> pa.Table:
         said, chance = self._said, np.random.default_rng([self._seed, 0, first_id])
-        attribute = np.sort(np.argsort(chance.random((size, said.attributes)), axis=1)[:, : said.asked], axis=1)
+        drawn = np.argpartition(chance.random((size, said.attributes)), said.asked - 1, axis=1)
+        attribute = np.sort(drawn[:, : said.asked], axis=1)
         value = chance.integers(0, said.values, attribute.shape)
         is_equal = chance.random(attribute.shape) < said.equalities
         rows = np.stack([np.ones(attribute.shape, np.bool_), ~is_equal], axis=2)

@@ -78,6 +78,58 @@ _EXPERIMENTS: dict[str, Experiment] = {
         "harken.bench.experiments.output:run",
         "matches told per second where events have thousands",
     ),
+    "parallel-fig5": Experiment(
+        "harken.bench.experiments.parallel_scaling:run_fig5",
+        "throughput of ME-IP against threads: static, lock, STM",
+    ),
+    "parallel-fig6": Experiment(
+        "harken.bench.experiments.parallel_scaling:run_fig6",
+        "matching time of an event in ME-IP against threads",
+    ),
+    "parallel-fig7": Experiment(
+        "harken.bench.experiments.parallel_scaling:run_fig7",
+        "matching time of an event in SE-CP against threads, and of heavy events",
+    ),
+    "parallel-fig8": Experiment(
+        "harken.bench.experiments.parallel_scaling:run_fig8",
+        "throughput of SE-CP against threads",
+    ),
+    "parallel-fig9": Experiment(
+        "harken.bench.experiments.parallel_profile:run_fig9",
+        "time of phase one and of waiting in SE-CP against threads",
+    ),
+    "parallel-fig10": Experiment(
+        "harken.bench.experiments.parallel_profile:run_fig10",
+        "time of phase two in SE-CP against threads",
+    ),
+    "parallel-fig11": Experiment(
+        "harken.bench.experiments.parallel_scaling:run_fig11",
+        "throughput of Hybrid against threads per event",
+    ),
+    "parallel-fig12": Experiment(
+        "harken.bench.experiments.parallel_scaling:run_fig12",
+        "matching time of an event in Hybrid against threads per event",
+    ),
+    "parallel-fig13": Experiment(
+        "harken.bench.experiments.parallel_profile:run_fig13",
+        "matching time of an event in SE-CP against the size of blocks",
+    ),
+    "parallel-fig14": Experiment(
+        "harken.bench.experiments.parallel_profile:run_fig14",
+        "throughput of ME-IP against the number of subscriptions",
+    ),
+    "parallel-fig15": Experiment(
+        "harken.bench.experiments.parallel_profile:run_fig15",
+        "matching time of an event in SE-CP against the number of subscriptions",
+    ),
+    "parallel-arrow": Experiment(
+        "harken.bench.experiments.parallel_scaling:run_arrow",
+        "throughput of ME-IP against threads on w0, fed from Arrow",
+    ),
+    "parallel-updates": Experiment(
+        "harken.bench.experiments.parallel_updates:run",
+        "throughput and the longest pause of matching while subscriptions come and go",
+    ),
     "peers": Experiment(
         "harken.bench.experiments.peers:run",
         "workloads that other systems have been measured on, by the batch and one by one",

@@ -1,0 +1,133 @@
+"""Matching while subscriptions come and go: throughput, and the longest that a match had to wait."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from harken.bench.experiments.parallel_scaling import ONE, Scene
+from harken.bench.measuring import Bench, Curve, Figure, Plot, Result
+
+RATES = (0, 1_000, 10_000, 100_000)
+"""Updates per second: half of them come, half leave."""
+
+AT_A_TIME = 100
+"""Times a second that some come, and that some leave."""
+
+EVENTS = 10
+"""Of a batch: so few take next to no time themselves."""
+
+
+class Seen(NamedTuple):
+    """What matching was like beside so many updates."""
+
+    asked: int
+    made: float
+    """Updates per second, in truth."""
+    rate: float
+    """Events per second."""
+    waits: dict[float, float]
+    """Milliseconds that a match took: by the part of matches that took no longer."""
+
+
+class _Updates(threading.Thread):
+    """Subscriptions that come and go, so many a second, until it is told to stop."""
+
+    def __init__(self, scene: Scene, rate: int, first_id: int) -> None:
+        super().__init__(name=f"{rate} updates a second")
+        self._scene, self._size, self.done = scene, rate // AT_A_TIME // 2, 0
+        self._over, self._next, self._live = threading.Event(), first_id, deque[range]()
+        self.failed: BaseException | None = None
+        several = max(self._size, 1) * AT_A_TIME * 10
+        self._tables = list(scene.made.subscriptions(several, first_id=first_id)) if self._size else []
+
+    def run(self) -> None:
+        try:
+            self._update()
+        except BaseException as error:  # told by whoever stops it
+            self.failed = error
+
+    def _update(self) -> None:
+        table, at = pa.concat_tables(self._tables) if self._tables else None, 0
+        due = time.perf_counter()
+        while table is not None and not self._over.is_set():
+            some = table.slice(at % (table.num_rows - self._size + 1), self._size)
+            ids = range(self._next, self._next + self._size)
+            at, self._next = at + self._size, ids.stop
+            self._scene.engine.subscribe_many(some.set_column(0, "id", pa.array(ids, pa.int64())))
+            self._live.append(ids)
+            if len(self._live) > AT_A_TIME:
+                self._scene.engine.unsubscribe_many(self._live.popleft())
+            self.done += 2 * self._size
+            due += 1 / AT_A_TIME
+            time.sleep(max(0.0, due - time.perf_counter()))
+
+    def stop(self) -> None:
+        """Leave nothing of it behind."""
+        self._over.set()
+        self.join()
+        if self.failed is not None:
+            raise self.failed
+        for ids in self._live:
+            self._scene.engine.unsubscribe_many(ids)
+
+
+def _seen(bench: Bench, scene: Scene, rate: int, seconds: float, first_id: int) -> Seen:
+    updates = _Updates(scene, rate, first_id)
+    updates.start()
+    batches = [scene.events.slice(at, EVENTS) for at in range(0, len(scene.events), EVENTS)]
+    took, began = list[float](), time.perf_counter()
+    while (before := time.perf_counter()) < began + seconds:
+        scene.engine.match_batch(batches[len(took) % len(batches)], parallel=ONE)
+        took.append(time.perf_counter() - before)
+    elapsed, made = time.perf_counter() - began, updates.done
+    updates.stop()
+    waits = {part: 1e3 * float(np.quantile(took, part)) for part in (0.5, 0.99, 0.999, 1.0)}
+    return Seen(rate, made / elapsed, EVENTS * len(took) / elapsed, waits)
+
+
+def run(bench: Bench) -> Result:
+    """Match small batches, one after the other, while others change what is subscribed."""
+    live = bench.pick(20_000, 3_000_000)
+    scene = Scene(bench, "w0", live, bench.pick(200, 2_000))
+    seconds = bench.pick(0.5, 20.0)
+    found = list[Seen]()
+    with bench.progress.step("matching while others change", len(RATES)) as done:
+        for at, rate in enumerate(RATES):
+            found.append(_seen(bench, scene, rate, seconds, 10 * live + at * 10_000_000))
+            done(at + 1)
+    figures = list[Figure]()
+    for each in found:
+        beside = f"beside {each.asked:,} updates/s"
+        asked = bench.target(2.0) if each.asked == 10_000 else None
+        figures += [
+            Figure(f"updates made, of {each.asked:,}", "updates/s", (each.made,)),
+            Figure(f"throughput {beside}", "events/s", (each.rate,)),
+            Figure(f"a match, median, {beside}", "ms", (each.waits[0.5],), lower_is_better=True),
+            Figure(f"a match, 99.9%, {beside}", "ms", (each.waits[0.999],), asked, lower_is_better=True),
+            Figure(f"a match, longest, {beside}", "ms", (each.waits[1.0],), lower_is_better=True),
+        ]
+    rates = tuple(float(each.made) for each in found)
+    curves = tuple(
+        Curve(name, rates, tuple(each.waits[part] for each in found))
+        for name, part in (("median", 0.5), ("99.9%", 0.999), ("longest", 1.0))
+    )
+    return Result(
+        "Matching while subscriptions come and go, W0",
+        {
+            "live": f"{live:,}",
+            "a match": f"{EVENTS} events from Arrow, by one thread; another one makes the updates",
+            "updates": f"{AT_A_TIME} times a second, as many at once as it takes; half come, half leave",
+        },
+        figures,
+        plot=Plot("updates per second", "ms", curves, log_y=True),
+        notes=[
+            "What a match takes is what its caller waits: for the change that is being entered, for the interpreter, "
+            "and for the match itself.",
+        ],
+    )
