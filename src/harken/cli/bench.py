@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -61,6 +62,8 @@ def bench(
     from harken.bench import experiments, report
     from harken.bench.measuring import Bench
 
+    # What is measured on one core is, whatever pays for large batches; who wants more threads says how many.
+    os.environ.setdefault("HARKEN_THREADS", "1")
     console, errors = Console(), Console(stderr=True)
     if list_all or not names:
         table = Table("experiment", "what it shows")

@@ -128,9 +128,9 @@ def _over_sizes(
         Curve(name, tuple(map(float, sizes)), tuple(figures[name, size].median for size in sizes))
         for name in names
     )
+    alone, shared = names
     ratios = [
-        Ratio.of(f"{names[1]} / {names[0]}, {size:,}", *(figures[name, size] for name in names[::-1]))
-        for size in sizes
+        Ratio.of(f"{shared} / {alone}, {size:,}", figures[shared, size], figures[alone, size]) for size in sizes
     ]
     conditions = {"events": f"{len(scene.events):,}", "workload": WORKLOAD}
     return Result(title, conditions, list(figures.values()), ratios, Plot("subscriptions", unit, curves), FIG14)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from harken.bench.experiments.parallel_scaling import ONE, Scene
+from harken.bench.experiments.parallel_scaling import Scene
 from harken.bench.measuring import Bench, Curve, Figure, Plot, Result
 
 RATES = (0, 1_000, 10_000, 100_000)
@@ -18,9 +18,6 @@ RATES = (0, 1_000, 10_000, 100_000)
 
 AT_A_TIME = 100
 """Times a second that some come, and that some leave."""
-
-EVENTS = 10
-"""Of a batch: so few take next to no time themselves."""
 
 
 class Seen(NamedTuple):
@@ -80,19 +77,18 @@ class _Updates(threading.Thread):
 def _seen(bench: Bench, scene: Scene, rate: int, seconds: float, first_id: int) -> Seen:
     updates = _Updates(scene, rate, first_id)
     updates.start()
-    batches = [scene.events.slice(at, EVENTS) for at in range(0, len(scene.events), EVENTS)]
-    took, began = list[float](), time.perf_counter()
+    events, took, began = scene.events.to_pylist(), list[float](), time.perf_counter()
     while (before := time.perf_counter()) < began + seconds:
-        scene.engine.match_batch(batches[len(took) % len(batches)], parallel=ONE)
+        scene.engine.match(events[len(took) % len(events)])
         took.append(time.perf_counter() - before)
     elapsed, made = time.perf_counter() - began, updates.done
     updates.stop()
     waits = {part: 1e3 * float(np.quantile(took, part)) for part in (0.5, 0.99, 0.999, 1.0)}
-    return Seen(rate, made / elapsed, EVENTS * len(took) / elapsed, waits)
+    return Seen(rate, made / elapsed, len(took) / elapsed, waits)
 
 
 def run(bench: Bench) -> Result:
-    """Match small batches, one after the other, while others change what is subscribed."""
+    """Match events, one after the other, while another thread changes what is subscribed."""
     live = bench.pick(20_000, 3_000_000)
     scene = Scene(bench, "w0", live, bench.pick(200, 2_000))
     seconds = bench.pick(0.5, 20.0)
@@ -121,13 +117,13 @@ def run(bench: Bench) -> Result:
         "Matching while subscriptions come and go, W0",
         {
             "live": f"{live:,}",
-            "a match": f"{EVENTS} events from Arrow, by one thread; another one makes the updates",
+            "a match": "one event from a dictionary, by one thread; another one makes the updates",
             "updates": f"{AT_A_TIME} times a second, as many at once as it takes; half come, half leave",
         },
         figures,
         plot=Plot("updates per second", "ms", curves, log_y=True),
         notes=[
-            "What a match takes is what its caller waits: for the change that is being entered, for the interpreter, "
+            "What a match takes is what its caller waits: for a change that is being entered, for the interpreter, "
             "and for the match itself.",
         ],
     )
