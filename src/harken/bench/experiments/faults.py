@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import Any, cast
 
-from harken import Engine, algorithms, parse
+from harken import Engine, Parallel, algorithms, parse
 from harken.bench.failing import FAILURES, Allocations, Steps
 from harken.bench.measuring import Bench, Figure, Result
 from harken.model.evaluation import truth
@@ -98,9 +99,10 @@ def _replace(engine: Engine, texts: Texts) -> None:
     engine.subscribe_many(_rows(texts), replace=True)
 
 
-def engine_of(algorithm: str) -> Engine:
+def engine_of(algorithm: str, parallel: Parallel | None = None) -> Engine:
     """An engine that has an index, and tables, for a few subscriptions already."""
-    return Engine(algorithm, **OPTIONS.get(algorithm, {}))  # type: ignore[arg-type]  # options of the algorithm
+    options = cast("dict[str, Any]", OPTIONS.get(algorithm, {}))
+    return Engine(algorithm, parallel=parallel, **options)
 
 
 def cases(names: list[str], seed: int) -> list[Case]:

@@ -123,7 +123,7 @@ def run(bench: Bench) -> Result:
         figures,
         plot=Plot("updates per second", "ms", curves, log_y=True),
         notes=[
-            "What a match takes is what its caller waits: for a change that is being entered, for the interpreter, "
+            "What a match takes is what its caller waits: for a change being entered, for the interpreter, "
             "and for the match itself.",
         ],
     )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import get_args
 
-from harken import algorithms
+from harken import Engine, Parallel, algorithms
 from harken.bench.experiments.faults import engine_of
 from harken.bench.measuring import Bench, Figure, Result
+from harken.matching.parallel.options import Mode, Sync
 from harken.model.subscriptions import SubscriptionId
 from harken.workloads.mixed import Mixed
 
@@ -21,12 +25,19 @@ EVENT = {"stays": 1, "other": -1, "comes": 1, "says": 1, "one": 1}
 
 BATCH = 40
 
+WAYS = [
+    Parallel(mode, 3, 2 if mode == "hybrid" else None, sync, block=2)
+    for mode in get_args(Mode)
+    for sync in get_args(Sync)
+]
+"""How threads may share their work, with blocks so small that they come in each other's way."""
+
 
 class Scene:
     """An engine in the hands of several threads; the first thing that goes wrong ends it."""
 
-    def __init__(self, algorithm: str, seed: int) -> None:
-        self.engine = engine_of(algorithm)
+    def __init__(self, algorithm: str, seed: int, parallel: Parallel | None = None) -> None:
+        self.engine = engine_of(algorithm, parallel)
         self.done: Counter[str] = Counter()
         self._mixed = Mixed(seed)
         self._over, self._wrong = threading.Event(), list[BaseException]()
@@ -35,7 +46,16 @@ class Scene:
 
     def run(self, seconds: float) -> Counter[str]:
         """Let all loose for some time; what they have done."""
-        acts = (self.match, self.match, self.match_batch, self.look, self.come_and_go, self.swap, self.alone)
+        acts = (
+            self.match,
+            self.match,
+            self.match_batch,
+            self.look,
+            self.come_and_go,
+            self.swap,
+            self.alone,
+            self.save_and_load,
+        )
         threads = [threading.Thread(target=self._repeat, args=(act,), name=act.__name__) for act in acts]
         for thread in threads:
             thread.start()
@@ -100,6 +120,12 @@ class Scene:
             rows = [(FIRST_SWAPPED + at, f"says = {value}") for at in range(SWAPPED)]
             self.engine.subscribe_many(rows, replace=True)
 
+    def save_and_load(self) -> None:
+        """What is written is what a match would see."""
+        with tempfile.TemporaryDirectory(prefix="harken-") as folder:
+            self.engine.save(Path(folder) / "engine")
+            _check(Engine.load(Path(folder) / "engine").match(EVENT))
+
     def alone(self) -> None:
         """One comes, is found, goes, and is not found."""
         self.engine.subscribe(ONE, "one = 1")
@@ -123,16 +149,23 @@ def _check(found: Sequence[SubscriptionId]) -> None:
 
 
 def run(bench: Bench) -> Result:
-    """Every algorithm in turn."""
+    """Every algorithm in turn, and every way in which several threads share what they match."""
     minutes = bench.minutes if bench.minutes is not None else bench.pick(0.02, 30.0)
+    scenes: list[tuple[str, Parallel | None]] = [(name, None) for name in algorithms()]
+    scenes += [("dynamic", each) for each in WAYS]
     names, done = list(algorithms()), Counter[str]()
-    with bench.progress.step(f"threads at work for {minutes:g} minutes", len(names)) as tell:
-        for at, name in enumerate(names, 1):
-            done += Scene(name, bench.seed).run(60 * minutes / len(names))
+    with bench.progress.step(f"threads at work for {minutes:g} minutes", len(scenes)) as tell:
+        for at, (name, parallel) in enumerate(scenes, 1):
+            done += Scene(name, bench.seed, parallel).run(60 * minutes / len(scenes))
             tell(at)
     return Result(
         "Matching while others change",
-        {"minutes": f"{minutes:g}", "algorithms": ", ".join(names), "threads": "4 that match, 3 that change"},
+        {
+            "minutes": f"{minutes:g}",
+            "algorithms": ", ".join(names),
+            "shared": "each mode and way of synchronising, by three threads, with dynamic",
+            "threads": "4 that match, 3 that change, 1 that saves and loads",
+        },
         [Figure(name, "times", (float(count),)) for name, count in sorted(done.items())],
         notes=[
             "Each match must see all stable subscriptions, and all or none of those that come, go or are replaced "

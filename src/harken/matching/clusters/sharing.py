@@ -39,7 +39,6 @@ from harken.matching.parallel.kernels.sharing import (
     WORDS,
     new_control,
     new_member,
-    word,
 )
 from harken.matching.parallel.kernels.transactions import new_versions
 from harken.matching.parallel.options import Parallel
@@ -98,7 +97,7 @@ class Independent:
 
     def stop(self) -> None:
         """Claim nothing any more."""
-        self._control.words[word(STOP)] = 1
+        self._control.words[STOP] = 1
 
 
 class Collaborative:
@@ -166,4 +165,4 @@ class Collaborative:
     def stop(self) -> None:
         """Wait for nobody any more."""
         for control in (self._everyone, *(group.control for group in self._groups)):
-            control.words[word(STOP)] = 1
+            control.words[STOP] = 1

@@ -69,7 +69,6 @@ from harken.matching.parallel.kernels.sharing import (
     give_lock,
     meet,
     take_lock,
-    word,
 )
 from harken.matching.parallel.kernels.transactions import begin, commit, read, write
 
@@ -286,7 +285,7 @@ def next_event(everyone: Control, group: Group, way: int, items: int) -> None:
     if claim(everyone, CLAIMED, group.events, way, items, 1):
         event = share[AT]
         share[AT] += 1
-    control[word(UNIT)], control[word(CLAIMED)], control[word(FURTHER)] = event, 0, 0
+    control[UNIT], control[CLAIMED], control[FURTHER] = event, 0, 0
 
 
 @tight
@@ -317,10 +316,10 @@ def match_together(
                 next_event(everyone, group, way, len(events.code))
             if not meet(control, members, member):
                 return STOPPED, found
-            if control.words[word(UNIT)] < 0:
+            if control.words[UNIT] < 0:
                 return DONE, found
             began = now()
-            event = control.words[word(UNIT)]
+            event = control.words[UNIT]
             if not open_together(
                 predicates, tables, blocks, events, event, group, member, seat, way, scratch, ahead
             ):
@@ -333,7 +332,7 @@ def match_together(
                 items += group.found[number * WORDS]
             begin_share(member, way, seat[NUMBER], members, items)
             seat[CHECKING] = 1
-        event = control.words[word(UNIT)]
+        event = control.words[UNIT]
         began = now()
         fits, found = check_together(
             predicates, blocks, events, event, group, member, seat, way, size, scratch, ahead, results, found

@@ -31,7 +31,7 @@ def _pointer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     array_type = signature.args[0]
     array = context.make_array(array_type)(context, builder, arguments[0])
     place = context.cast(builder, arguments[1], signature.args[1], types.intp)
-    return cgutils.get_item_pointer(  # type: ignore[no-untyped-call]
+    return cgutils.get_item_pointer(
         context, builder, array_type, array, [place], wraparound=False, boundscheck=False
     )
 
@@ -82,7 +82,7 @@ def _now(typing_context: Any) -> Any:
             return context.get_constant(types.int64, 0)
         name = "llvm.readcyclecounter"
         kind = ir.FunctionType(ir.IntType(64), [])
-        function = cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
+        function = cgutils.get_or_insert_function(builder.module, kind, name)
         return builder.call(function, [])
 
     return types.int64(), generate
@@ -130,19 +130,19 @@ if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the envir
         time.sleep(0)
 
 else:
-    load = intrinsic(_load)  # type: ignore[assignment]  # which is what makes it
+    load = intrinsic(_load)
     """load(words, at): the word at a place."""
-    store = intrinsic(_store)  # type: ignore[assignment]
+    store = intrinsic(_store)
     """store(words, at, value): write a word."""
-    add = intrinsic(_add)  # type: ignore[assignment]
+    add = intrinsic(_add)
     """add(words, at, value): add to a word; what it was before."""
-    swap = intrinsic(_swap)  # type: ignore[assignment]
+    swap = intrinsic(_swap)
     """swap(words, at, expected, value): write a word if it is what is expected; whether it was."""
-    now = intrinsic(_now)  # type: ignore[assignment]
+    now = intrinsic(_now)
     """now(): a clock that only ever goes on, in cycles; 0 where there is none."""
 
     if YIELDS:
-        give_way = types.ExternalFunction("sched_yield", types.int32())  # type: ignore[assignment]
+        give_way = types.ExternalFunction("sched_yield", types.int32())
         """give_way(): let another thread have the core."""
     else:
 

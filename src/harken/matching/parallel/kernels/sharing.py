@@ -26,9 +26,9 @@ STATIC, LOCK, STM = range(3)
 WORDS = 8
 """Words of a cache line."""
 
-STOP, LOCKED, CAME, ROUNDS, UNIT, CLAIMED, FURTHER, CONTROLS = range(8)
-"""Control words: whether to stop; the lock; those who wait at the barrier, and how often all have met; the unit at
-hand (an event); and how much of the work is claimed, in each of two phases."""
+STOP, LOCKED, CAME, ROUNDS, UNIT, CLAIMED, FURTHER, CONTROLS = range(0, 8 * WORDS, WORDS)
+"""Places of control words: whether to stop; the lock; those who wait at the barrier, and how often all have met; the
+unit at hand (an event); and how much of the work is claimed, in each of two phases."""
 
 AT, END, FIRST_TIME, SECOND_TIME, WAITED, COMMITS, ABORTS, SHARE = range(8)
 """Words of a share: from where to where it goes. And what its thread has seen: cycles of phase one, of phase two,
@@ -57,7 +57,7 @@ class Member(NamedTuple):
 
 def new_control() -> Control:
     """Control words for threads that have not begun."""
-    return Control(np.zeros(CONTROLS * WORDS, np.int64), new_versions(CONTROLS))
+    return Control(np.zeros(CONTROLS, np.int64), new_versions(CONTROLS // WORDS))
 
 
 def new_member() -> Member:
@@ -66,22 +66,16 @@ def new_member() -> Member:
 
 
 @part
-def word(control: int) -> int:
-    """Where a control word is."""
-    return control * WORDS
-
-
-@part
 def is_stopped(control: Control) -> bool:
     """Whether somebody has failed, so that nobody should wait for him."""
-    return load(control.words, word(STOP)) != 0
+    return load(control.words, STOP) != 0
 
 
 @part
 def take_lock(control: Control) -> bool:
     """Wait for the lock; False if all is to stop."""
     looks = 0
-    while not swap(control.words, word(LOCKED), 0, 1):
+    while not swap(control.words, LOCKED, 0, 1):
         looks += 1
         if looks % PATIENCE == 0:
             if is_stopped(control):
@@ -93,7 +87,7 @@ def take_lock(control: Control) -> bool:
 @part
 def give_lock(control: Control) -> None:
     """Let somebody else have the lock."""
-    store(control.words, word(LOCKED), 0)
+    store(control.words, LOCKED, 0)
 
 
 @part
@@ -102,12 +96,12 @@ def meet(control: Control, members: int, member: Member) -> bool:
     if members == 1:
         return not is_stopped(control)
     began = now()
-    rounds = load(control.words, word(ROUNDS))
-    if add(control.words, word(CAME), 1) == members - 1:
-        store(control.words, word(CAME), 0)
-        add(control.words, word(ROUNDS), 1)
+    rounds = load(control.words, ROUNDS)
+    if add(control.words, CAME, 1) == members - 1:
+        store(control.words, CAME, 0)
+        add(control.words, ROUNDS, 1)
     looks = 0
-    while load(control.words, word(ROUNDS)) == rounds:
+    while load(control.words, ROUNDS) == rounds:
         looks += 1
         if looks % PATIENCE == 0:
             if is_stopped(control):
@@ -136,8 +130,8 @@ def claim(control: Control, counter: int, member: Member, way: int, items: int, 
     if way == LOCK:
         if not take_lock(control):
             return False
-        at = control.words[word(counter)]
-        control.words[word(counter)] = min(at + block, items)
+        at = control.words[counter]
+        control.words[counter] = min(at + block, items)
         give_lock(control)
     else:
         at = _claim_by_transaction(control, counter, member, items, block)
@@ -150,8 +144,8 @@ def _claim_by_transaction(control: Control, counter: int, member: Member, items:
     looks = 0
     while True:
         begin(member.log)
-        at = read(control.words, control.versions, member.log, word(counter))
-        write(member.log, word(counter), min(at + block, items))
+        at = read(control.words, control.versions, member.log, counter)
+        write(member.log, counter, min(at + block, items))
         if commit(control.words, control.versions, member.log):
             member.share[COMMITS] += 1
             return at
