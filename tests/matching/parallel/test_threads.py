@@ -260,8 +260,8 @@ def test_a_thread_that_fails_at_the_kernel_leaves_an_engine_that_works(mode, cro
     assert len(crowd.match_batch(events.slice(0, 300), parallel=parallel)) == len(
         crowd.match_batch(events.slice(0, 300), parallel=ALONE)
     )
-    crowd.subscribe("later", "a00 = 1")  # nobody is inside any more
-    crowd.unsubscribe("later")
+    crowd.subscribe(10**9, "a00 = 1")  # nobody is inside any more
+    crowd.unsubscribe(10**9)
 
 
 def test_what_fails_while_encoding_is_told(crowd, events, monkeypatch):

@@ -23,7 +23,7 @@ from harken.matching.events.batch import EventBatch
 from harken.matching.events.mentions import Mentions
 from harken.matching.kernels.layout import Clauses, Events, Results
 from harken.matching.parallel.options import Parallel
-from harken.matching.parallel.team import ALONE, Team, team_of
+from harken.matching.parallel.team import ALONE, NoThreads, Team, team_of
 from harken.matching.predicates.table import PredicateTable
 from harken.matching.predicates.translation import translate, translate_forms
 from harken.matching.saving import State, counted, require
@@ -151,8 +151,12 @@ class EncodedMatcher(ABC):
     def match_batch_in_parallel(self, events: EventBatch, parallel: Parallel) -> Pairs:
         """The same by several threads, if no other call has them. Each block is encoded and matched by all."""
         self._check_parallel(parallel)
-        with team_of(parallel.count) as team:
-            return self._match_blocks(events, team, partial(self._match_by, team, parallel))
+        try:
+            with team_of(parallel.count) as team:
+                return self._match_blocks(events, team, partial(self._match_by, team, parallel))
+        except NoThreads:
+            events.foreign.clear()
+            return self.match_batch(events)
 
     def _match_blocks(self, events: EventBatch, team: Team, match: Callable[[Events], Pairs]) -> Pairs:
         rows, slots = list[npt.NDArray[np.int64]](), list[Slots]()

@@ -16,6 +16,10 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
+class NoThreads(Exception):  # noqa: N818  # says what to do, and nobody outside sees it
+    """The interpreter is about to end and starts nothing any more: whoever still wants something does it alone."""
+
+
 class _Threads:
     """The threads of this process. One call at a time has them: who matches beside it has a core already."""
 
@@ -25,10 +29,13 @@ class _Threads:
         watch_forks(self)
 
     def submit(self, work: Callable[[int], None], number: int) -> None:
-        """Have a thread do something, one that waits or a new one. They end with the interpreter."""
+        """Have a thread do something, one that waits or a new one; NoThreads once the interpreter ends."""
         if self._executor is None:
             self._executor = ThreadPoolExecutor(MOST_THREADS, "harken")
-        self._executor.submit(work, number)
+        try:
+            self._executor.submit(work, number)
+        except RuntimeError:
+            raise NoThreads from None
 
     def before_fork(self) -> None:
         """Wait for nobody: the child has no part in what goes on here."""

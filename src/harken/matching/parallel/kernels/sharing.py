@@ -27,8 +27,8 @@ WORDS = 8
 """Words of a cache line."""
 
 STOP, LOCKED, CAME, ROUNDS, UNIT, CLAIMED, FURTHER, CONTROLS = range(0, 8 * WORDS, WORDS)
-"""Places of control words: whether to stop; the lock; those who wait at the barrier, and how often all have met; the
-unit at hand (an event); and how much of the work is claimed, in each of two phases."""
+"""Places of control words: whether to stop; the lock; those who wait at the barrier, and how often all have met;
+the unit at hand (an event); and how much of the work is claimed, in each of two phases."""
 
 AT, END, FIRST_TIME, SECOND_TIME, WAITED, COMMITS, ABORTS, SHARE = range(8)
 """Words of a share: from where to where it goes. And what its thread has seen: cycles of phase one, of phase two,
