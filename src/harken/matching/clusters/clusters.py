@@ -45,6 +45,9 @@ SMALLEST = 1_024 * LINE
 FILTERED_FROM = 8 << 20
 """Bytes of clusters from which on filters pay: to look at what the caches hold is as quick as to look at them."""
 
+LINES_EACH = 2
+"""Cache lines that a clause takes, at most, unless its cluster is long."""
+
 MOST = 6.0
 """Clauses per key, on average, up to which filters pay."""
 
@@ -362,6 +365,11 @@ class ClusterStore:
         free[0] = copy_compact(blocks._replace(directory=directory), words)
         # At once, so that whatever fails the clusters can be read.
         self.words, self.directory, self.free = words, directory, free
+
+    def make_room_for(self, clauses: int) -> None:
+        """Have room for so many more clauses, as far as can be told. Nothing that others read is changed."""
+        if int(self.free[0]) + LINES_EACH * clauses > len(self.words) // LINE:
+            self.grow()
 
     def grow(self) -> None:
         """Make room for more blocks, and for more shared clauses if it is those that lack it."""

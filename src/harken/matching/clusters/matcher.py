@@ -17,7 +17,7 @@ from harken.matching.clusters.kernels.matching import match_events
 from harken.matching.clusters.kernels.placing import clause_predicates
 from harken.matching.clusters.sharing import Collaborative, Independent
 from harken.matching.clusters.single import SingleMatching
-from harken.matching.contract import AccessPath, Pairs, Slots, Stats
+from harken.matching.contract import AccessPath, Incoming, Pairs, Slots, Stats
 from harken.matching.encoding.encoder import BLOCK
 from harken.matching.encoding.locality import by_row, leading_dimensions
 from harken.matching.encoding.matcher import EncodedMatcher
@@ -133,6 +133,11 @@ class ClusterMatcher(EncodedMatcher):
         for schema, benefit in self._benefits.items():
             require(all(counted("a dimension", each) < dimensions for each in schema), "a benefit is of no table")
             require(isinstance(benefit, float) and math.isfinite(benefit), "a benefit is no number")
+
+    def prepare(self, incoming: Incoming) -> None:
+        """As all matchers; and what has to grow does so before anybody has to wait for it."""
+        super().prepare(incoming)
+        self._store.make_room_for(len(incoming))
 
     def _have_slots(self, count: int) -> None:
         self._store.block_of.grow_to(count)
