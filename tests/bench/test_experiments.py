@@ -21,12 +21,15 @@ PLOTTED = {name for name in experiments() if name.startswith(("fabret", "pubsub"
     "symmetric-fig6",
     "symmetric-fig7",
     "updates",
+    *(f"parallel-fig{number}" for number in range(5, 16)),
+    *("parallel-arrow", "parallel-updates"),
 }
 
 LONG = {
     *("spark-compile", "spark-join", "spark-scale", "spark-stream", "store-start", "storage-stress", "stream-age"),
     *("damage", "exits", "faults", "first-use", "growth", "symmetric-encodings", "symmetric-faults"),
     *("pubsub-fig8", "pubsub-fig9", "rapid-fig4", "rapid-fig6"),
+    *("parallel-fig6", "parallel-fig8", "parallel-fig10", "parallel-fig12", "parallel-fig14"),
 }
 """Those that take their time even so: they start Spark, servers or many processes, or are like another one."""
 
@@ -68,6 +71,22 @@ FOUND = {
     "fabret-fig4b": {"no change, before the change", "dynamic / no change, after the change"},
     "faults": {"failures", "at a step"},
     "first-use": {"first process", "later process", "first process, from start to exit", "first / later"},
+    "parallel-fig5": {"static, 1 thread", "lock, 1 thread", "stm, 1 thread"},
+    "parallel-fig6": {"static, 1 thread", "lock, 1 thread", "stm, 1 thread"},
+    "parallel-fig7": {"static, 1 thread", "lock, 1 thread", "stm, 1 thread"},
+    "parallel-fig8": {"static, 1 thread", "lock, 1 thread", "stm, 1 thread"},
+    "parallel-fig9": set(),
+    "parallel-fig10": set(),
+    "parallel-fig11": {"static, 1 thread", "lock, 1 thread", "stm, 1 thread"},
+    "parallel-fig12": {"static, 1 thread", "lock, 1 thread", "stm, 1 thread"},
+    "parallel-fig13": set(),
+    "parallel-fig14": {"1 thread, 5,000 subscriptions", "1 thread, 10,000 subscriptions"},
+    "parallel-fig15": {"1 thread, 5,000 subscriptions", "1 thread, 10,000 subscriptions"},
+    "parallel-arrow": {"static, 1 thread", "lock, 1 thread", "stm, 1 thread"},
+    "parallel-updates": {
+        *("throughput beside 0 updates/s", "updates made, of 1,000"),
+        *("a match, 99.9%, beside 10,000 updates/s", "a match, longest, beside 100,000 updates/s"),
+    },
     "pubsub-fig7": {
         "PS-IT, buckets of 20, 15.00% match",
         "PS-RBPST, buckets of 5,000, 1.00% match",
@@ -114,7 +133,7 @@ FOUND = {
     "symmetric-fig7": {"large-intermediate-results, memory, batches of 1"},
     "symmetric-encodings": {"market, SQLite, ranges", "market, PostgreSQL: paper / ranges"},
     "symmetric-penalty": {"symmetric", "classical", "symmetric / classical"},
-    "threads": {"match", "match_batch", "look", "come_and_go", "swap", "alone"},
+    "threads": {"match", "match_batch", "look", "come_and_go", "swap", "alone", "save_and_load"},
     "updates": {"batches in", "batches out", "one text subscribed, beyond parsing", "one unsubscribed"},
     "yardstick": {"prefetched", "dependent", "prefetched / dependent"},
 }
@@ -133,7 +152,7 @@ def test_a_small_run_finds_its_figures_and_holds_them_to_no_target(name, tmp_pat
     assert all(math.isfinite(sample) and sample > 0 for each in measured for sample in each.samples)
     assert all(each.target is None for each in measured)
     assert (result.plot is not None) is (name in PLOTTED)
-    assert bool(result.paper) is name.startswith(("fabret", "pubsub", "rapid", "symmetric-fig"))
+    assert bool(result.paper) is name.startswith(("fabret", "parallel-fig", "pubsub", "rapid", "symmetric-fig"))
     written = report.write(tmp_path, name, report.to_dict(name, bench, result), result)
     assert all(path.stat().st_size > 0 for path in written)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -136,13 +136,17 @@ def _scaled(
     return Result(title, conditions, list(figures.values()), ratios, plot, paper, [*NOTES, *notes])
 
 
-def _gains(scene: Scene, found: list[Tried], asked: dict[str, float]) -> list[Ratio]:
-    """How many times the throughput of one thread all cores have, way by way."""
+def _gains(scene: Scene, found: list[Tried], asked: Mapping[str, float]) -> list[Ratio]:
+    """How many times the throughput of one thread all cores have, way by way, and what is asked for."""
     many, rates = max(2, cores_here()), {(each.way, each.threads): scene.throughput(each) for each in found}
     return [
-        Ratio.of(f"{way}: {many} threads / 1", rates[way, many], rates[way, 1], scene.bench.target(asked[way]))
+        Ratio.of(
+            f"{way}: {many} threads / 1",
+            rates[way, many],
+            rates[way, 1],
+            scene.bench.target(asked[way]) if way in asked else None,
+        )
         for way in WAYS
-        if way in asked
     ]
 
 
@@ -182,7 +186,7 @@ def run_fig7(bench: Bench) -> Result:
     scene = _scene(bench, 5_000)
     found = scene.tried(_ways("se-cp"), "SE-CP")
     title = "Matching time of an event in SE-CP against threads"
-    ratios = _gains(scene, found, dict.fromkeys(WAYS, 0.0)) + _heavy(bench)
+    ratios = _gains(scene, found, {}) + _heavy(bench)
     return _scaled(bench, scene, title, lambda each: scene.matching_time(each, 1), found, FIG7, ratios, [HEAVY])
 
 
