@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from harken import Engine
 from harken.bench.apart import run_apart
+from harken.bench.cores import on_one_core
 from harken.bench.measuring import Bench, Figure, Ratio, Result
 from harken.bench.on_spark import Ground, ground
 from harken.bench.verifying import verify_workload
@@ -22,6 +23,9 @@ from harken.spark.runtime.session import BATCH_BYTES, BATCH_ROWS
 
 CEILING = 0.6
 """Of the throughput of a job that only counts rows, the ceiling that Spark itself sets."""
+
+GAIN = 1.7
+"""Of two cores over one."""
 
 PRIVATE, WARM = 0.15, 2.0
 """Asked for: private memory of a worker as a part of the index, and seconds until a worker is ready."""
@@ -38,6 +42,7 @@ def run(bench: Bench) -> Result:
         seconds = bench.in_turns(
             {
                 "matching": partial(_match, here, index, count),
+                "matching, one core": partial(_match_on_one_core, here, index, count),
                 "counting rows": partial(_count, here, count),
                 "counting rows, Spark's own settings": partial(_count_as_spark_would, here, count),
                 "engine": partial(_directly, here, part, count),
@@ -48,7 +53,7 @@ def run(bench: Bench) -> Result:
         warm = [cast("float", run_apart(ready_after, str(part)).result) for _ in range(bench.repeats)]
         verify_workload(here.made, {"shard": Engine.load(part)}, size, seed=bench.seed)
         bytes_of_index = index.state().bytes
-    matching, counting, untuned, engine = (
+    matching, alone, counting, untuned, engine = (
         Figure(name, "events/s", tuple(count / each for each in samples)) for name, samples in seconds.items()
     )
     return Result(
@@ -61,6 +66,7 @@ def run(bench: Bench) -> Result:
         },
         [
             matching,
+            alone,
             counting,
             untuned,
             engine,
@@ -76,12 +82,14 @@ def run(bench: Bench) -> Result:
         [
             Ratio.of("matching / counting rows, Spark's own settings", matching, untuned, bench.target(CEILING)),
             Ratio.of("matching / counting rows", matching, counting),
+            Ratio.of("matching on two cores / on one", matching, alone, bench.target(GAIN)),
             Ratio.of("matching on two cores / engine on one", matching, engine),
         ],
         notes=[
             "Counting rows: a mapInArrow over the same 32 columns that only counts the rows of each batch.",
             "Spark's own settings: Arrow batches of 10,000 rows and 64 MB, whose size Spark adds up row by row; "
             "all else was measured with what Harken recommends, 50,000 rows and no limit of bytes.",
+            "On one core: Java and the workers share it. Left alone, they take more than one.",
             "Engine: the same Parquet files read by Arrow and matched in one process, one core.",
             "Private memory: dirty pages that a fresh process has more of after mapping the index and matching "
             "with it than after doing so with a tiny one.",
@@ -127,6 +135,11 @@ def _private(part: Path) -> float:
 
 def _match(here: Ground, index: Index, count: int) -> None:
     write_table(match(here.events(count), index), here.folder / f"matches-{time.monotonic_ns()}")
+
+
+def _match_on_one_core(here: Ground, index: Index, count: int) -> None:
+    with on_one_core():
+        _match(here, index, count)
 
 
 def _count(here: Ground, count: int) -> None:
