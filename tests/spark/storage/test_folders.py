@@ -313,6 +313,22 @@ def test_keys_that_a_server_does_not_know_are_refused_in_its_words(
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize("attempt", ["entries", "read", "create"])
+def test_keys_that_nobody_gave_are_asked_for_by_name(
+    tmp_path: Path, attempt: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        here = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    quick = {"retry_config": {"max_retries": 1}, "region": "us-east-1", "metadata_endpoint": here}
+    folder = folder_at("s3a://bucket/x", {"endpoint": here, **quick})
+    with pytest.raises(
+        StorageError, match="no keys were given, and this machine has no role; set AWS_ACCESS_KEY_ID"
+    ):
+        attempts(folder, tmp_path)[attempt]()
+
+
 def test_options_that_make_no_sense_are_refused() -> None:
     for options in ({"endpoint": 5, "colour": "red"}, {"colour": "red"}, {"allow_http": "perhaps"}):
         with pytest.raises(StorageError, match=r"no store can be reached at s3a://bucket with these options: .+"):

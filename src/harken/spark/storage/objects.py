@@ -33,6 +33,14 @@ _CLIENT = ("allow_http", "allow_invalid_certificates", "connect_timeout", "proxy
 """Options of the connection: obstore takes them apart from those of the store, and panics elsewhere."""
 
 _REASON = re.compile(r"<Code>([^<]*)</Code>\s*<Message>([^<]*)</Message>")
+_NO_KEYS = ("/latest/api/token", "/latest/meta-data", "/metadata/identity/oauth2/token", "computeMetadata/v1")
+"""Where keys are asked for that nobody gave: on machines that have a role, somebody answers there."""
+
+_KEYS = (
+    "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (GOOGLE_SERVICE_ACCOUNT, AZURE_STORAGE_ACCOUNT_KEY), or give "
+    "the session spark.hadoop.fs.s3a.access.key and secret.key"
+)
+
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
 
 Options: TypeAlias = Mapping[str, Any]
@@ -206,6 +214,11 @@ class ObjectFolder(Folder):
             said = str(error)
             if any(each in said for each in _NO_BUCKET):
                 raise StorageError(f"there is no {self._root}", suggestion="make it, or name another") from error
+            if any(each in said for each in _NO_KEYS):
+                raise StorageError(
+                    f"could not {attempted} {self.address}: no keys were given, and this machine has no role",
+                    suggestion=_KEYS,
+                ) from error
             if isinstance(error, FileNotFoundError):
                 raise FileNotFoundError(f"{self.address}: {_said(said)}") from None
             raise StorageError(f"could not {attempted} {self.address}: {_said(said)}") from error
