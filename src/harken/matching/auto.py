@@ -9,6 +9,7 @@ import numpy as np
 
 from harken.matching.contract import (
     AccessPath,
+    Foreseeing,
     Incoming,
     InParallel,
     Learning,
@@ -101,6 +102,11 @@ class AutoMatcher:
         if isinstance(self._matcher, InParallel):
             return self._matcher.match_batch_in_parallel(events, parallel)
         return self._matcher.match_batch(events)
+
+    def foresee(self) -> None:
+        """As the algorithm in use does."""
+        if isinstance(self._matcher, Foreseeing):
+            self._matcher.foresee()
 
     def learn(self, events: EventBatch) -> None:
         """As the algorithm in use does; evaluating each expression, there is nothing to learn."""

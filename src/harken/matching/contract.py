@@ -159,6 +159,14 @@ class Saveable(Protocol):
 
 
 @runtime_checkable
+class Foreseeing(Protocol):
+    """A matcher that arranges itself anew now and then, as part of a change."""
+
+    def foresee(self) -> None:
+        """Find out whether the next change has to, which takes a while. Must not run beside changes."""
+
+
+@runtime_checkable
 class InParallel(Protocol):
     """A matcher whose batches several threads can match."""
 

@@ -354,11 +354,21 @@ class ClusterStore:
         keyed = slice(self._first.values[table], self._first.values[table + 1])
         return int(np.prod(self._radix.values[keyed]))
 
+    def is_untidy(self) -> bool:
+        """Whether clusters take far more room than they need, or filters are not where they would pay."""
+        keys = {table: self._keys(table) for table in range(FIRST_KEY_TABLE, len(self.schemas))}
+        filtered = [table for table in keys if self._filter.values[table]]
+        return self._wastes(lines_in_use(self.blocks()) + 1, WASTE) or self._tables_to_filter(keys) != filtered
+
+    def _wastes(self, needed: int, waste: float) -> bool:
+        """Whether clusters that need so many lines take so many times that."""
+        return needed * waste <= int(self.free[0])
+
     def compact(self, waste: float = WASTE) -> None:
         """Lay the clusters side by side if they take so many times the room they need. Linear in their size."""
-        blocks, used = self.blocks(), int(self.free[0])
+        blocks = self.blocks()
         needed = lines_in_use(blocks) + 1
-        if needed * waste > used:
+        if not self._wastes(needed, waste):
             return
         words = np.zeros((needed + needed // 8) * LINE, np.uint32)
         free, directory = np.zeros(FREE_CLASSES, np.int64), self.directory.copy()

@@ -33,6 +33,9 @@ From that, not from a measurement."""
 TOGETHER = 8
 """Tables that are made at once, at most."""
 
+LARGE_PART = 2
+"""A change is large if it is one half, or more, of what has to change before the tables are looked at again."""
+
 SAMPLED_FOR_SAVINGS = 100_000
 """Clusters that are looked at to see what further tables would save."""
 
@@ -61,6 +64,7 @@ class DynamicMatcher(KeyedMatcher):
         self._margin = margin
         self._patience = patience
         self._changes = 0
+        self._pays = False
         self._moves = 0
         self._made = 0
         self._dropped = 0
@@ -98,16 +102,55 @@ class DynamicMatcher(KeyedMatcher):
             super()._choose_anew()
 
     def _maintain(self, change: int) -> None:
+        """Reorganise when enough has changed: at once after a large change, else if that was foreseen to pay."""
         self._changes += abs(change)
-        if self.adapt and self._changes >= max(self._patience, self._slots // 10):
-            self._changes = 0
+        if self.adapt and (self._pays or (abs(change) >= self._enough() // LARGE_PART and self._is_due())):
+            self._changes, self._pays = 0, False
             self.reorganise()
+
+    def _enough(self) -> int:
+        """Changes after which the tables are looked at again."""
+        return max(self._patience, self._slots // 10)
+
+    def _is_due(self) -> bool:
+        return self._changes >= self._enough()
+
+    def foresee(self) -> None:
+        """If enough has changed, see whether it would pay to reorganise: mostly not, and then nobody waits for it.
+
+        Linear in a sample of the clusters, and in the directory.
+        """
+        if not self.adapt or not self._is_due():
+            return
+        with self._seen_lock:  # others may match, and tell what they see
+            self._chances = None
+            self._estimated()
+        least, worth = self._margin * self._worth() / 3, self._margin * self._worth()
+        benefits = self._table_benefits()
+        self._pays = (
+            any(self._is_idle(table, benefits, least) for table in self._key_tables())
+            or bool(self._best_schemas(worth))
+            or self._store.is_untidy()
+        )
+        if not self._pays:
+            self._changes = 0
+            for table in self._key_tables():
+                self._benefits[self._store.schemas[table]] = float(benefits[table])
+
+    def _worth(self) -> float:
+        """The checks that a lookup in a table has to save."""
+        return calibrated().checks_per_lookup * (FILTERED_LOOKUP if self._store.has_filters else 1.0)
+
+    def _is_idle(self, table: int, benefits: npt.NDArray[np.float64], least: float) -> bool:
+        """Whether a table does not pay, is empty, or has been outgrown by constants."""
+        excess = benefits[table] - least * self._looked_up(self._store.schemas[table])
+        return bool(excess <= 0 or not self._has_room(table) or not self._store.tables().population[table])
 
     def reorganise(self) -> None:
         """Drop tables that do not pay, then make those that do, best first, as long as there are any."""
         with self._changing():
             self._chances = None
-            worth = calibrated().checks_per_lookup * (FILTERED_LOOKUP if self._store.has_filters else 1.0)
+            worth = self._worth()
             self._drop_idle(self._margin * worth / 3)
             while len(self._store.schemas) < MOST_TABLES:
                 wanted = self._best_schemas(self._margin * worth)
