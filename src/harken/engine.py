@@ -28,7 +28,7 @@ from harken.matching.events.mixed import batch_from
 from harken.matching.events.tables import MixedTable, frame_of
 from harken.matching.identities import Identities, batch_of
 from harken.matching.parallel.options import Parallel, checked_parallel
-from harken.matching.sharing import match_batch_in_parallel, match_in_parallel
+from harken.matching.sharing import check_parallel, match_batch_in_parallel, match_in_parallel
 from harken.model.arguments import check_several, checked_flag, checked_limits
 from harken.model.events import Event, FlatEvent
 from harken.model.expressions import Expression
@@ -101,6 +101,8 @@ class Engine:
         self.schema = schema if schema is None or isinstance(schema, Schema) else Schema(schema)
         self.limits = checked_limits(limits)
         self._matcher = registry.create(algorithm, **options)
+        if self._parallel is not None:
+            check_parallel(self._matcher, self._parallel)
         self._identities = Identities()
         self._owners: dict[int, str] = {}
         self._validity: dict[int, Validity] = {}
@@ -212,7 +214,7 @@ class Engine:
             if self._parallel is None:
                 slots = self._matcher.match(flat)
             else:
-                slots = match_in_parallel(self._matcher, flat, self._parallel)
+                slots = match_in_parallel(self._matcher, flat, self._parallel, door)
             if self._validity:
                 slots = slots[self._valid(slots, at)]
             elif at is not None:
@@ -273,7 +275,7 @@ class Engine:
             if self._door.closed:
                 self._step_aside()
             batch = batch_from(given, self._matcher.attributes, self.schema, rejects)
-            rows, slots = match_batch_in_parallel(self._matcher, batch, sharing)
+            rows, slots = match_batch_in_parallel(self._matcher, batch, sharing, self._door)
             if batch.foreign:
                 add_up(self._foreign, batch.foreign)
             if self._validity:

@@ -154,12 +154,19 @@ class Door:
         return self._changes
 
     def close(self) -> None:
-        """Let nobody in, and wait until all readers are out. Only in turn."""
+        """Let nobody in, and wait until all readers are out. Only in turn.
+
+        Threads that help a reader come in while it is inside, perhaps just after they were looked at: so they are
+        looked at once more when nobody was seen.
+        """
         self.closed = True
-        for each in self._readers:
-            reader = each()
-            while reader is not None and reader.inside:
+        for _ in ("those who read", "those who help them"):
+            while self._are_some_inside():
                 time.sleep(PAUSE)
+
+    def _are_some_inside(self) -> bool:
+        readers = [each() for each in self._readers]
+        return any(reader is not None and reader.inside for reader in readers)
 
     def open(self) -> None:
         """Let readers in. Only in turn."""

@@ -29,7 +29,8 @@ LONG = {
     *("spark-compile", "spark-join", "spark-scale", "spark-stream", "store-start", "storage-stress", "stream-age"),
     *("damage", "exits", "faults", "first-use", "growth", "symmetric-encodings", "symmetric-faults"),
     *("pubsub-fig8", "pubsub-fig9", "rapid-fig4", "rapid-fig6"),
-    *("parallel-fig6", "parallel-fig8", "parallel-fig10", "parallel-fig12", "parallel-fig14"),
+    *("parallel-fig6", "parallel-fig8", "parallel-fig9", "parallel-fig10", "parallel-fig12", "parallel-fig14"),
+    *("parallel-fig15", "parallel-arrow"),
 }
 """Those that take their time even so: they start Spark, servers or many processes, or are like another one."""
 

@@ -76,6 +76,11 @@ def _compiled(
     return cast("Callable[Parameters, Result]", dispatcher)
 
 
+def is_compiling() -> bool:
+    """Whether this very thread is compiling a kernel, further up."""
+    return bool(global_compiler_lock._lock._is_owned())  # type: ignore[attr-defined]  # see OwnedLock
+
+
 class _Compiling:
     """A process that forks while a thread compiles would have a child that waits for that thread for ever.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from harken.locking import Door
 from harken.matching.contract import (
     AccessPath,
     Foreseeing,
@@ -97,10 +98,13 @@ class AutoMatcher:
         """As the algorithm in use does."""
         return self._matcher.match_batch(events)
 
-    def match_batch_in_parallel(self, events: EventBatch, parallel: Parallel) -> Pairs:
+    def check_parallel(self, parallel: Parallel) -> None:
+        """Threads can match in every way, once there is an index."""
+
+    def match_batch_in_parallel(self, events: EventBatch, parallel: Parallel, door: Door | None = None) -> Pairs:
         """As the algorithm in use does; a few expressions are evaluated by one thread."""
         if isinstance(self._matcher, InParallel):
-            return self._matcher.match_batch_in_parallel(events, parallel)
+            return self._matcher.match_batch_in_parallel(events, parallel, door)
         return self._matcher.match_batch(events)
 
     def foresee(self) -> None:

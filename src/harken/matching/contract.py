@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from harken.locking import Door
 from harken.matching.events.batch import EventBatch
 from harken.matching.events.mentions import Mentions
 from harken.matching.parallel.options import Parallel
@@ -170,8 +171,11 @@ class Foreseeing(Protocol):
 class InParallel(Protocol):
     """A matcher whose batches several threads can match."""
 
-    def match_batch_in_parallel(self, events: EventBatch, parallel: Parallel) -> Pairs:
-        """As `match_batch`; ArgumentError if it can't be done so."""
+    def check_parallel(self, parallel: Parallel) -> None:
+        """ArgumentError if several threads cannot match so."""
+
+    def match_batch_in_parallel(self, events: EventBatch, parallel: Parallel, door: Door | None = None) -> Pairs:
+        """As `match_batch`, by threads that all enter the door that this one has entered."""
 
 
 @runtime_checkable

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from harken.errors import ArgumentError
+from harken.locking import Door
 from harken.matching.contract import InParallel, Matcher, Pairs, Slots
 from harken.matching.events.batch import EventBatch
 from harken.matching.parallel.options import Parallel
@@ -13,7 +15,16 @@ LARGE = 4_096
 _USUAL = Parallel()
 
 
-def match_batch_in_parallel(matcher: Matcher, events: EventBatch, parallel: Parallel | None) -> Pairs:
+def check_parallel(matcher: Matcher, parallel: Parallel) -> None:
+    """ArgumentError if several threads cannot match so with this algorithm."""
+    if isinstance(matcher, InParallel):
+        matcher.check_parallel(parallel)
+    elif parallel.mode != "me-ip":
+        said = f"threads that work on one event together, {parallel.mode!r}, need an index"
+        raise ArgumentError(said, argument="mode", suggestion='mode="me-ip"')
+
+
+def match_batch_in_parallel(matcher: Matcher, events: EventBatch, parallel: Parallel | None, door: Door) -> Pairs:
     """All matches of a batch, by as many threads as are asked for; or by all cores, if it is large.
 
     With one thread there is nothing to share. What evaluates expression by expression does it alone.
@@ -22,13 +33,15 @@ def match_batch_in_parallel(matcher: Matcher, events: EventBatch, parallel: Para
         if len(events) < LARGE:
             return matcher.match_batch(events)
         parallel = _USUAL
+    else:
+        check_parallel(matcher, parallel)
     if parallel.count == 1 or not isinstance(matcher, InParallel):
         return matcher.match_batch(events)
-    return matcher.match_batch_in_parallel(events, parallel)
+    return matcher.match_batch_in_parallel(events, parallel, door)
 
 
-def match_in_parallel(matcher: Matcher, event: FlatEvent, parallel: Parallel) -> Slots:
+def match_in_parallel(matcher: Matcher, event: FlatEvent, parallel: Parallel, door: Door) -> Slots:
     """The matches of one event, by several threads if they are to work on one together."""
     if parallel.mode == "me-ip" or parallel.count == 1 or not isinstance(matcher, InParallel):
         return matcher.match(event)
-    return matcher.match_batch_in_parallel(EventBatch([event], {}, 1), parallel)[1]
+    return matcher.match_batch_in_parallel(EventBatch([event], {}, 1), parallel, door)[1]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 import numpy.typing as npt
 
+from harken.errors import CapacityError
 from harken.matching.clusters.kernels.blocks import FREE_CLASSES, cluster_sizes, copy_compact, lines_in_use
 from harken.matching.clusters.kernels.choosing import nothing_asked
 from harken.matching.clusters.kernels.filters import make_filters
@@ -379,7 +382,8 @@ class ClusterStore:
     def make_room_for(self, clauses: int) -> None:
         """Have room for so many more clauses, as far as can be told. Nothing that others read is changed."""
         if int(self.free[0]) + LINES_EACH * clauses > len(self.words) // LINE:
-            self.grow()
+            with suppress(CapacityError):  # they may fit all the same, where others have left
+                self.grow()
 
     def grow(self) -> None:
         """Make room for more blocks, and for more shared clauses if it is those that lack it."""

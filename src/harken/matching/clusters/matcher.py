@@ -22,7 +22,7 @@ from harken.matching.encoding.encoder import BLOCK
 from harken.matching.encoding.locality import by_row, leading_dimensions
 from harken.matching.encoding.matcher import EncodedMatcher
 from harken.matching.encoding.statistics import SAMPLE, UNSEEN, ObservedEvents
-from harken.matching.encoding.workspace import Workspace
+from harken.matching.encoding.workspace import Workspace, each_once
 from harken.matching.events.batch import EventBatch
 from harken.matching.kernels.layout import (
     CELLS,
@@ -97,7 +97,7 @@ class ClusterMatcher(EncodedMatcher):
             single = workspace.single or self._new_single(workspace)
             slots = single.match(event, self._prefetch)
             if workspace.scratch.counts[REPEATS]:
-                slots = np.unique(slots)
+                slots = each_once(slots)
             workspace.count(1, len(slots))
             if workspace.events >= OBSERVED:
                 self._note(workspace, single.events)
@@ -264,54 +264,44 @@ class ClusterMatcher(EncodedMatcher):
         columns = len(index.tables.dimension)
         return Workspace.fit(old, index, index.predicates.initial, self._most_places(), columns)
 
-    def _check_parallel(self, parallel: Parallel) -> None:
-        return
+    def check_parallel(self, parallel: Parallel) -> None:
+        """Threads can match in every way there is."""
 
     def _match_by(self, team: Team, parallel: Parallel, events: Events) -> Pairs:
         """Match encoded events by a team, whose threads claim what they do within kernels."""
         began, sharing = time.perf_counter(), self._sharing(events, parallel, team.threads)
         found: list[Pairs] = [_NO_PAIRS] * team.threads
+        seen: list[list[int]] = [[0] * len(self._seen)] * team.threads
 
         def match(number: int) -> None:
-            found[number] = self._match_share(sharing, number, 0 if number else len(events.code))
+            with self._used(own=not number) as workspace:
+                told = workspace.told()
+                sharing.match(number, workspace.scratch, told)
+                workspace.had(told)
+                found[number] = workspace.distinct(*told.pairs())
+                workspace.count(0 if number else len(events.code), len(found[number][0]))
+                seen[number] = workspace.counted()
 
         team.run(match, sharing.stop)
         rows, slots = (np.concatenate([each[at] for each in found]) for at in (0, 1))
         if isinstance(sharing, Collaborative):
-            pairs = np.unique(rows << 32 | slots)  # several threads may have told one, each for another clause
+            pairs = each_once(rows << 32 | slots)  # several threads may have told one, each for another clause
             rows, slots = pairs >> 32, pairs & 0xFFFF_FFFF
         elif not len(events.order) and parallel.sync != "static":
             rows, slots = by_row(rows, slots, len(events.code))
         each = (time.perf_counter() - began) * sharing.at_once / len(events.code)
+        self._note_all(seen, events)
         with self._seen_lock:
-            self._observe(events)
             self._together.note(parallel, sharing.members, len(events.code), each)
         return rows, slots
 
     def _sharing(self, events: Events, parallel: Parallel, threads: int) -> Independent | Collaborative:
         if parallel.mode == "me-ip":
             return Independent(self._index, events, parallel, threads, self._prefetch)
-        blocks = self._most_places() * (self._widest + 1)  # one for each width at each place, at most
+        # One for each width at each place, at most, and none without a clause.
+        blocks = min(self._most_places() * (self._widest + 1), int(self._index.tables.population.sum()))
         group = self._together.group_for(parallel, threads)
         return Collaborative(self._index, events, parallel, threads, group, self._prefetch, blocks)
-
-    def _match_share(self, sharing: Independent | Collaborative, number: int, events: int) -> Pairs:
-        """The part of one thread; one of them counts the events."""
-        workspace = self._workspace()
-        try:
-            workspace.busy = True
-            told = workspace.told()
-            sharing.match(number, workspace.scratch, told)
-            workspace.had(told)
-            pairs = workspace.distinct(*told.pairs())
-            workspace.count(events, len(pairs[0]))
-            with self._seen_lock:
-                self._seen += workspace.counted()
-            return pairs
-        finally:
-            workspace.busy = False
-            if number:
-                workspace.leave()
 
     def _new_single(self, workspace: Workspace) -> SingleMatching:
         """What single events are matched with in a workspace."""

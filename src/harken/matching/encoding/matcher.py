@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Self
@@ -14,7 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from harken.errors import ArgumentError, CapacityError, CopyError
-from harken.locking import watch_forks
+from harken.jit import is_compiling
+from harken.locking import Door, watch_forks
 from harken.matching.contract import Incoming, Pairs, Slots
 from harken.matching.encoding.encoder import BLOCK, Encoder
 from harken.matching.encoding.locality import ENCODED, in_event_order
@@ -23,7 +24,7 @@ from harken.matching.events.batch import EventBatch
 from harken.matching.events.mentions import Mentions
 from harken.matching.kernels.layout import Clauses, Events, Results
 from harken.matching.parallel.options import Parallel
-from harken.matching.parallel.team import ALONE, NoThreads, Team, team_of
+from harken.matching.parallel.team import ALONE, Team, team_of
 from harken.matching.predicates.table import PredicateTable
 from harken.matching.predicates.translation import translate, translate_forms
 from harken.matching.saving import State, counted, require
@@ -148,15 +149,13 @@ class EncodedMatcher(ABC):
         """Encode and match, block by block."""
         return self._match_blocks(events, ALONE, self._match_block)
 
-    def match_batch_in_parallel(self, events: EventBatch, parallel: Parallel) -> Pairs:
-        """The same by several threads, if no other call has them. Each block is encoded and matched by all."""
-        self._check_parallel(parallel)
-        try:
-            with team_of(parallel.count) as team:
-                return self._match_blocks(events, team, partial(self._match_by, team, parallel))
-        except NoThreads:
-            events.foreign.clear()
-            return self.match_batch(events)
+    def match_batch_in_parallel(self, events: EventBatch, parallel: Parallel, door: Door | None = None) -> Pairs:
+        """The same by several threads, if no other call has them. Each block is encoded and matched by all.
+
+        In a handler of signals that came while this thread compiled, nobody else could compile what he needs.
+        """
+        with team_of(1 if is_compiling() else parallel.count, door) as team:
+            return self._match_blocks(events, team, partial(self._match_by, team, parallel))
 
     def _match_blocks(self, events: EventBatch, team: Team, match: Callable[[Events], Pairs]) -> Pairs:
         rows, slots = list[npt.NDArray[np.int64]](), list[Slots]()
@@ -168,7 +167,7 @@ class EncodedMatcher(ABC):
             slots.append(found_slots)
         return _joined(rows), _joined(slots)
 
-    def _check_parallel(self, parallel: Parallel) -> None:
+    def check_parallel(self, parallel: Parallel) -> None:
         """ArgumentError if several threads cannot match so."""
         if parallel.mode != "me-ip":
             said = f"threads that work on one event together, {parallel.mode!r}, need clusters"
@@ -180,13 +179,30 @@ class EncodedMatcher(ABC):
         count = len(events.code)
         shares = team.threads if parallel.sync == "static" else team.threads * PORTIONS
         size = parallel.block or max(1, -(-count // shares))
+        caller, seen = threading.get_ident(), list[list[int]]()
 
         def match(start: int) -> Pairs:
-            rows, slots = self._match_block(_some(events, start, start + size))
+            some = _some(events, start, start + size)
+            with self._used(threading.get_ident() == caller) as workspace:
+                rows, slots = self._match_in(workspace, some)
+                seen.append(workspace.counted())
             return rows + start, slots
 
         found = team.map(match, range(0, count, size))
+        self._note_all(seen, events)
         return _joined([rows for rows, _ in found]), _joined([slots for _, slots in found])
+
+    @contextmanager
+    def _used(self, own: bool = True) -> Iterator[Workspace]:
+        """A workspace of this thread, for a while. One that works for others holds on to no index afterwards."""
+        workspace = self._workspace()
+        try:
+            workspace.busy = True
+            yield workspace
+        finally:
+            workspace.busy = False
+            if not own:
+                workspace.leave()
 
     @property
     def attributes(self) -> Mentions:
@@ -238,22 +254,23 @@ class EncodedMatcher(ABC):
         return ()
 
     def _match_block(self, events: Events) -> Pairs:
-        workspace = self._workspace()
-        try:
-            workspace.busy = True
-            start, told = 0, workspace.told()
-            while start < len(events.code):
-                start, count = self._match_from(start, events, workspace, told.room())
-                told.count += count
-                if start < len(events.code):
-                    told.have_more(start / len(events.code))
-            workspace.had(told)
-            pairs = workspace.distinct(*told.pairs())
-            workspace.count(len(events.code), len(pairs[0]))
+        with self._used() as workspace:
+            pairs = self._match_in(workspace, events)
             self._note(workspace, events)
             return pairs
-        finally:
-            workspace.busy = False
+
+    def _match_in(self, workspace: Workspace, events: Events) -> Pairs:
+        """Match events with a workspace, which counts them."""
+        start, told = 0, workspace.told()
+        while start < len(events.code):
+            start, count = self._match_from(start, events, workspace, told.room())
+            told.count += count
+            if start < len(events.code):
+                told.have_more(start / len(events.code))
+        workspace.had(told)
+        pairs = workspace.distinct(*told.pairs())
+        workspace.count(len(events.code), len(pairs[0]))
+        return pairs
 
     def _workspace(self) -> Workspace:
         """A workspace of this thread that no match further up uses, fit for what matching reads now.
@@ -274,9 +291,15 @@ class EncodedMatcher(ABC):
 
     def _note(self, workspace: Workspace, events: Events) -> None:
         """Remember what was seen."""
-        # By `with`: no interrupt leaves the lock held. A handler of signals that matches may take it too.
+        self._note_all([workspace.counted()], events)
+
+    def _note_all(self, seen: Iterable[list[int]], events: Events) -> None:
+        """Remember what several threads have seen. Who works for others leaves it to the one he works for."""
+        # By `with`: no interrupt leaves the lock held. A handler of signals that matches may take it too; but what
+        # this thread waits for must not, or a handler that came while it holds the lock would wait for ever.
         with self._seen_lock:
-            self._seen += workspace.counted()
+            for each in seen:
+                self._seen += each
             self._observe(events)
 
     def _common_stats(self) -> dict[str, object]:

@@ -27,8 +27,8 @@ class Parallel:
 
     Work is shared beforehand ("static"), block by block under a "lock", or by transactions ("stm"). `threads` are
     all the cores that this process may use, or as many as HARKEN_THREADS says, or a number. Matches are those of
-    one thread. "me-ip" gives them in its order; the others, within an event, by slot: in the order in which they
-    were registered, as long as nobody has left.
+    one thread, ordered by event. Within an event "me-ip" gives them in no order, as one thread does; the others by
+    slot: in the order in which they were registered, as long as nobody has left.
 
     >>> Parallel(mode="hybrid", threads=4, group=2).threads
     4
@@ -46,7 +46,7 @@ class Parallel:
             if getattr(self, name) not in known:
                 raise ArgumentError.choice(name, getattr(self, name), known)
         if self.threads != "all":
-            _check_count("threads", self.threads, MOST_THREADS)
+            _check_count("threads", self.threads, MOST_THREADS, "'all' or ")
         for name in ("group", "block"):
             if getattr(self, name) is not None:
                 _check_count(name, getattr(self, name), 2**31)
@@ -90,8 +90,8 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def _check_count(name: str, value: object, most: int) -> None:
-    expected = f"a whole number from 1 to {most:,}"
+def _check_count(name: str, value: object, most: int, other: str = "") -> None:
+    expected = f"{other}a whole number from 1 to {most:,}"
     if isinstance(value, bool) or not isinstance(value, int):
         raise ArgumentTypeError.of(name, expected, repr(value))
     if not 1 <= value <= most:

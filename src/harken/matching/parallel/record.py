@@ -55,7 +55,8 @@ class Record:
             self._seen += member.share
         self._events += events
         self._last = parallel, len(members)
-        if self._size is not None and self._size[0] == parallel:
+        # Of a call that had to go on alone there is nothing to learn.
+        if self._size is not None and self._size[0] == parallel and len(members) == parallel.count:
             self._size[1].saw(each)
 
     def stats(self) -> dict[str, object]:

@@ -1,41 +1,92 @@
-"""Threads that work together on one call: they are kept from one call to the next, and none is left behind."""
+"""Threads that work together on one call: they are kept from one call to the next, and none is waited for in vain.
+
+Whoever calls may be interrupted between any two steps, by a signal whose handler raises, or by one that matches;
+what runs in the other threads never is. So nothing here waits for a lock that such a step could leave behind:
+locks are held by `with` and for a moment only, and everything else is written so that it can be done again.
+"""
 
 from __future__ import annotations
 
 import itertools
+import os
+import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from types import TracebackType
 from typing import TypeVar
 
-from harken.locking import watch_forks
-from harken.matching.parallel.options import MOST_THREADS
+from harken.locking import Door, watch_forks
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+OFFERED, TAKEN, OVER = range(3)
+"""What becomes of a member's part: it is offered; its thread has taken it; it is done, or nobody will do it."""
 
-class NoThreads(Exception):  # noqa: N818  # says what to do, and nobody outside sees it
-    """The interpreter is about to end and starts nothing any more: whoever still wants something does it alone."""
+PAUSE, PATIENCE = 50e-6, 5.0
+"""Seconds between looks at whether a new thread is there, and until it is taken not to come."""
+
+LOOK = 0.1
+"""Seconds after which who waits looks whether all are done, should an interrupt have lost the word of it."""
+
+
+class _Worker:
+    """One thread, which does what it is handed until the process ends."""
+
+    def __init__(self) -> None:
+        self.inbox: queue.SimpleQueue[tuple[_Run, int]] = queue.SimpleQueue()
+
+    def serve(self, workers: list[_Worker]) -> None:
+        """Be there for whoever has the threads. That it is says the thread itself."""
+        workers.append(self)
+        while True:
+            run, number = self.inbox.get()
+            run.member(number)
+            del run  # and all that it holds, however long it takes until the next comes
 
 
 class _Threads:
     """The threads of this process. One call at a time has them: who matches beside it has a core already."""
 
     def __init__(self) -> None:
-        self.taken = threading.Lock()
-        self._executor: ThreadPoolExecutor | None = None
+        self._start_anew()
         watch_forks(self)
 
-    def submit(self, work: Callable[[int], None], number: int) -> None:
-        """Have a thread do something, one that waits or a new one; NoThreads once the interpreter ends."""
-        if self._executor is None:
-            self._executor = ThreadPoolExecutor(MOST_THREADS, "harken")
+    def _start_anew(self) -> None:
+        self.workers: list[_Worker] = []
+        self._taking = threading.Lock()
+        self._holder: weakref.ref[Team] | None = None
+
+    def take(self, team: Team, count: int) -> bool:
+        """Let a team have the threads, if nobody has them and there are so many, or can be."""
+        with self._taking:
+            if self._holder is not None and self._holder() is not None:
+                return False
+            self._holder = weakref.ref(team)  # who is interrupted before it can give them back is gone by itself
+        return self._have(count)
+
+    def give_back(self, team: Team) -> None:
+        """Let another team have them."""
+        with self._taking:
+            if self._holder is not None and self._holder() is team:
+                self._holder = None
+
+    def _have(self, count: int) -> bool:
+        """Whether there are so many threads besides this one; they end with the process."""
         try:
-            self._executor.submit(work, number)
-        except RuntimeError:
-            raise NoThreads from None
+            for _ in range(count - len(self.workers)):
+                serve = _Worker().serve
+                threading.Thread(target=serve, args=(self.workers,), name="harken", daemon=True).start()
+        except RuntimeError:  # there are as many as there may be, or the interpreter is about to end
+            return False
+        until = time.monotonic() + PATIENCE
+        while len(self.workers) < count:
+            if time.monotonic() > until:
+                return False
+            time.sleep(PAUSE)
+        return True
 
     def before_fork(self) -> None:
         """Wait for nobody: the child has no part in what goes on here."""
@@ -44,67 +95,64 @@ class _Threads:
     def after_fork(self, *, child: bool) -> None:
         """In the child there are no threads, and nobody has them."""
         if child:
-            self.taken = threading.Lock()
-            self._executor = None
+            self._start_anew()
 
 
 _THREADS = _Threads()
 
 
-@contextmanager
-def team_of(threads: int) -> Iterator[Team]:
-    """So many threads, this one among them; or this one alone, if another call has the threads."""
-    taken = threads > 1 and _THREADS.taken.acquire(blocking=False)
-    lock = _THREADS.taken
-    try:
-        yield Team(threads if taken else 1)
-    finally:
-        if taken:
-            lock.release()
-
-
 class Team:
-    """Some threads, for one call after the other. The first of them is whoever calls."""
+    """Some threads, for one call after the other. The first of them is whoever calls.
 
-    def __init__(self, threads: int) -> None:
+    `door` is the one that the caller has entered: the others enter it too, so that nobody changes what they read,
+    whatever becomes of the caller.
+    """
+
+    def __init__(self, threads: int, door: Door | None = None) -> None:
         self.threads = threads
+        self._door = door
+
+    def __enter__(self) -> Team:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        _THREADS.give_back(self)
 
     def run(self, work: Callable[[int], None], stop: Callable[[], None]) -> None:
         """Have `work` done by every member at once, each by its number; on return all are done, whatever happens.
 
-        Should one fail, here by an interrupt too, `stop` has to make the others come to an end. What failed first
-        is raised.
+        Should one fail, here by an interrupt too, `stop` has to make the others come to an end, and may be called
+        several times. What failed first is raised.
         """
         if self.threads == 1:
             work(0)
             return
-        run = _Run(work, stop, self.threads - 1)
+        run = _Run(work, stop, self.threads, self._door)
+        finished = False
         try:
             for number in range(1, self.threads):
-                _THREADS.submit(run.member, number)
+                _THREADS.workers[number - 1].inbox.put((run, number))
             work(0)
-        except BaseException as error:
-            run.fail(error)
-            raise
+            finished = True
         finally:
             try:
-                run.end()
+                run.end(finished)
             finally:
-                run.end()  # an interrupt may come before the first has begun
+                run.end(finished)  # an interrupt may come before the first has begun
         if run.failed is not None:
             raise run.failed
 
     def map(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """What `work` gives for each, in their order; whoever is free takes the next."""
         found: list[Result | None] = [None] * len(items)
-        numbers, stopped = itertools.count(), threading.Event()
+        numbers, stopped = itertools.count(), list[bool]()
 
         def take(_: int) -> None:
-            while (at := next(numbers)) < len(items) and not stopped.is_set():
+            while not stopped and (at := next(numbers)) < len(items):
                 found[at] = work(items[at])
 
-        helping = Team(min(self.threads, len(items))) if items else Team(1)
-        helping.run(take, stopped.set)
+        helping = Team(max(1, min(self.threads, len(items))), self._door)
+        helping.run(take, lambda: stopped.append(True))
         return found  # type: ignore[return-value]  # each has been filled
 
 
@@ -112,58 +160,76 @@ ALONE = Team(1)
 """Nobody but whoever calls."""
 
 
+def team_of(threads: int, door: Door | None = None) -> Team:
+    """So many threads, this one among them; or this one alone, if another call has them or none can be started."""
+    team = Team(threads, door)
+    if threads > 1 and not _THREADS.take(team, threads - 1):
+        _THREADS.give_back(team)
+        return Team(1, door)
+    return team
+
+
 class _Run:
-    """One piece of work that a thread does with some others.
+    """One piece of work that a thread does with some others."""
 
-    Of those others, who come when it is over do nothing. Whoever waits for them may be interrupted again and
-    again, and waits all the same: they read what may be changed once all are out.
-    """
-
-    def __init__(self, work: Callable[[int], None], stop: Callable[[], None], others: int) -> None:
-        self._work, self._stop, self._expected = work, stop, others
-        self._state = threading.Condition(threading.RLock())
-        self._inside = 0
-        self._done = 0
-        self._over = False
+    def __init__(
+        self, work: Callable[[int], None], stop: Callable[[], None], threads: int, door: Door | None
+    ) -> None:
+        self._work, self._stop, self._door = work, stop, door
+        self._caller = None if door is None else door.reading()
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._parts = [OVER] + [OFFERED] * (threads - 1)
+        self._told: queue.SimpleQueue[int] = queue.SimpleQueue()
         self.failed: BaseException | None = None
 
     def member(self, number: int) -> None:
-        """Do the part of one of the others; what fails is kept for the one who called. No signal comes here."""
-        with self._state:
-            if self._over:
-                return
-            self._inside += 1
+        """Do the part of one of the others, if it is still wanted. What fails is kept for the one who called."""
+        reader = None if self._door is None else self._door.reading()
+        if reader is not None:
+            reader.inside += 1
+        try:
+            if self._take(number):
+                self._do(number)
+        finally:
+            if reader is not None:
+                reader.inside -= 1
+
+    def _take(self, number: int) -> bool:
+        with self._lock:
+            if self._parts[number] != OFFERED or (self._caller is not None and not self._caller.inside):
+                return False
+            self._parts[number] = TAKEN
+            return True
+
+    def _do(self, number: int) -> None:
         try:
             self._work(number)
-        except BaseException as error:
-            self.fail(error)
-        finally:
-            with self._state:
-                self._inside -= 1
-                self._done += 1
-                self._state.notify_all()
-
-    def fail(self, error: BaseException) -> None:
-        """Take note that somebody has failed, and have all others stop."""
-        try:
-            with self._state:
-                self._over = True
-                if self.failed is None:
-                    self.failed = error
-        finally:
+        except BaseException as error:  # raised by the one who called
+            self.failed = self.failed or error
             self._stop()
-
-    def end(self) -> None:
-        """Wait until nobody is inside, and let nobody in any more."""
-        try:
-            with self._state:
-                self._state.wait_for(self._is_over)
-                self._over = True
-        except BaseException as error:
-            self.fail(error)
         finally:
-            if not self._is_over():
-                self.end()
+            self._parts[number] = OVER
+            self._told.put(number)
 
-    def _is_over(self) -> bool:
-        return self._inside == 0 and (self._over or self._done == self._expected)
+    def end(self, finished: bool) -> None:
+        """Wait until nobody is at it. Who has not finished its own part has all others stop."""
+        while self._goes_on(finished):
+            try:
+                if not finished:
+                    self._stop()
+                self._told.get(timeout=LOOK)
+            except queue.Empty:
+                continue
+            except BaseException as error:
+                finished = False
+                self.failed = self.failed or error
+
+    def _goes_on(self, finished: bool) -> bool:
+        """Whether some part is not over; those that nobody has taken are, if they are not wanted any more."""
+        if os.getpid() != self._process:  # a child, which a handler of signals has made: there is nobody here
+            return False
+        with self._lock:
+            if not finished or self.failed is not None:
+                self._parts = [OVER if part == OFFERED else part for part in self._parts]
+            return any(part != OVER for part in self._parts)

@@ -48,7 +48,7 @@ from harken.matching.kernels.layout import (
 )
 from harken.matching.kernels.prefetch import prefetch
 from harken.matching.kernels.truth import satisfied_also, satisfied_in, unmark
-from harken.matching.parallel.kernels.atomics import now
+from harken.matching.parallel.kernels.atomics import give_way, now
 from harken.matching.parallel.kernels.sharing import (
     ABORTS,
     AT,
@@ -58,6 +58,7 @@ from harken.matching.parallel.kernels.sharing import (
     FIRST_TIME,
     FURTHER,
     LOCK,
+    PATIENCE,
     SECOND_TIME,
     STATIC,
     UNIT,
@@ -67,6 +68,7 @@ from harken.matching.parallel.kernels.sharing import (
     begin_share,
     claim,
     give_lock,
+    is_stopped,
     meet,
     take_lock,
 )
@@ -177,8 +179,7 @@ def merge(group: Group, member: Member, way: int, scratch: Scratch) -> bool:
     """Write the truth of the predicates that this member has found into the vector of all; False to stop."""
     count = scratch.counts[TOUCHED]
     if way != STATIC and way != LOCK:
-        merge_by_transactions(group, member, scratch, count)
-        return True
+        return merge_by_transactions(group, member, scratch, count)
     if way == LOCK and count > 0 and not take_lock(group.control):
         return False
     for at in range(count):
@@ -189,11 +190,16 @@ def merge(group: Group, member: Member, way: int, scratch: Scratch) -> bool:
 
 
 @part
-def merge_by_transactions(group: Group, member: Member, scratch: Scratch, count: int) -> None:
+def merge_by_transactions(group: Group, member: Member, scratch: Scratch, count: int) -> bool:
     """The same, some predicates at a time, each time as one transaction."""
     for first in range(0, count, MERGED):
-        done = False
+        done, looks = False, 0
         while not done:
+            looks += 1
+            if looks % PATIENCE == 0:
+                if is_stopped(group.control):
+                    return False
+                give_way()
             begin(member.log)
             for at in range(first, min(first + MERGED, count)):
                 place = np.int64(scratch.touched[at]) + SHORT_SHIFT
@@ -201,6 +207,7 @@ def merge_by_transactions(group: Group, member: Member, scratch: Scratch, count:
                 write(member.log, place // WORDS, truths | np.int64(TRUE) << place % WORDS * 8)
             done = commit(group.short, group.versions, member.log)
             member.share[COMMITS if done else ABORTS] += 1
+    return True
 
 
 @part

@@ -152,6 +152,8 @@ def _claim_by_transaction(control: Control, counter: int, member: Member, items:
         member.share[ABORTS] += 1
         looks += 1
         if looks % PATIENCE == 0:
+            if is_stopped(control):
+                return items
             give_way()
 
 
