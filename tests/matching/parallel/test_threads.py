@@ -27,7 +27,7 @@ from harken.matching.encoding.encoder import Encoder
 from harken.matching.events.batch import EventBatch
 from harken.matching.parallel import team
 from harken.matching.parallel.options import MOST_THREADS, cores
-from harken.matching.parallel.team import Team, _Threads, team_of
+from harken.matching.parallel.team import _Threads, team_of
 from harken.workloads import workload
 
 SIZE, EVENTS = 3_000, 2_000
@@ -230,7 +230,7 @@ def test_what_fails_in_a_thread_is_raised_to_the_caller_and_the_others_stop():
         seen.append(number)
 
     with pytest.raises(MemoryError, match="no more"):
-        Team(4).run(work, stopped.set)
+        team_of(4).run(work, stopped.set)
     assert sorted(seen) == [0, 1, 3]
 
 
@@ -246,7 +246,7 @@ def test_an_interrupt_of_the_caller_waits_for_the_others():
         over.append(number)
 
     with pytest.raises(KeyboardInterrupt):
-        Team(3).run(work, stopped.set)
+        team_of(3).run(work, stopped.set)
     assert sorted(over) == [1, 2]
 
 
@@ -441,7 +441,7 @@ def test_interrupts_again_and_again_end_no_call_before_its_threads_are_done():
     with raising():
         signal.setitimer(signal.ITIMER_REAL, 0.05, 0.002)
         with pytest.raises(KeyboardInterrupt):
-            Team(3).run(work, lambda: stopped.append(True))
+            team_of(3).run(work, lambda: stopped.append(True))
         signal.setitimer(signal.ITIMER_REAL, 0)
     assert sorted(over) == [1, 2]
 

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from harken import jit
 from harken.errors import ArgumentError, CapacityError, CopyError
-from harken.jit import is_compiling
 from harken.locking import Door, watch_forks
 from harken.matching.contract import Incoming, Pairs, Slots
 from harken.matching.encoding.encoder import BLOCK, Encoder
@@ -154,7 +154,7 @@ class EncodedMatcher(ABC):
 
         In a handler of signals that came while this thread compiled, nobody else could compile what he needs.
         """
-        with team_of(1 if is_compiling() else parallel.count, door) as team:
+        with team_of(1 if jit.is_compiling() else parallel.count, door) as team:
             return self._match_blocks(events, team, partial(self._match_by, team, parallel))
 
     def _match_blocks(self, events: EventBatch, team: Team, match: Callable[[Events], Pairs]) -> Pairs:

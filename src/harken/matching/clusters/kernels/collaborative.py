@@ -48,7 +48,7 @@ from harken.matching.kernels.layout import (
 )
 from harken.matching.kernels.prefetch import prefetch
 from harken.matching.kernels.truth import satisfied_also, satisfied_in, unmark
-from harken.matching.parallel.kernels.atomics import give_way, now
+from harken.matching.parallel.kernels.atomics import now
 from harken.matching.parallel.kernels.sharing import (
     ABORTS,
     AT,
@@ -69,6 +69,7 @@ from harken.matching.parallel.kernels.sharing import (
     claim,
     give_lock,
     is_stopped,
+    let_others,
     meet,
     take_lock,
 )
@@ -199,7 +200,7 @@ def merge_by_transactions(group: Group, member: Member, scratch: Scratch, count:
             if looks % PATIENCE == 0:
                 if is_stopped(group.control):
                     return False
-                give_way()
+                let_others(looks)
             begin(member.log)
             for at in range(first, min(first + MERGED, count)):
                 place = np.int64(scratch.touched[at]) + SHORT_SHIFT

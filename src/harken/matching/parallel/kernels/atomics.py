@@ -129,6 +129,10 @@ if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the envir
         """Let another thread have the core."""
         time.sleep(0)
 
+    def doze(microseconds: int) -> None:
+        """Let others have the core for a moment."""
+        time.sleep(int(microseconds) / 1e6)
+
 else:
     load = intrinsic(_load)
     """load(words, at): the word at a place."""
@@ -144,8 +148,15 @@ else:
     if YIELDS:
         give_way = types.ExternalFunction("sched_yield", types.int32())
         """give_way(): let another thread have the core."""
+        doze = types.ExternalFunction("usleep", types.int32(types.uint32))
+        """doze(microseconds): let others have the core for a moment."""
+        give_way.__module__ = doze.__module__ = __name__  # where kernels have them from
     else:
 
         @numba.njit(nogil=True)
         def give_way() -> None:
             """Nothing: there is no way to let another thread have the core."""
+
+        @numba.njit(nogil=True)
+        def doze(microseconds: int) -> None:
+            """The same."""

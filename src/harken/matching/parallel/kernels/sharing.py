@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.jit import part, tight
-from harken.matching.parallel.kernels.atomics import add, give_way, load, now, store, swap
+from harken.matching.parallel.kernels.atomics import add, doze, give_way, load, now, store, swap
 from harken.matching.parallel.kernels.transactions import begin, commit, new_log, new_versions, read, write
 
 STATIC, LOCK, STM = range(3)
@@ -34,8 +34,11 @@ AT, END, FIRST_TIME, SECOND_TIME, WAITED, COMMITS, ABORTS, SHARE = range(8)
 """Words of a share: from where to where it goes. And what its thread has seen: cycles of phase one, of phase two,
 and of waiting at barriers; transactions that were made, and those that had to begin anew."""
 
-PATIENCE = 256
-"""Looks until a thread that waits lets others have its core."""
+PATIENCE, YIELDS = 256, 16
+"""Looks until a thread that waits lets others have its core, and how often it does so before it sleeps."""
+
+DOZE = 20
+"""Microseconds that it sleeps then: where there are fewer cores than threads, who is waited for may have none."""
 
 
 class Control(NamedTuple):
@@ -66,6 +69,15 @@ def new_member() -> Member:
 
 
 @part
+def let_others(looks: int) -> None:
+    """Let others have the core, for the longer the more often one has looked."""
+    if looks < YIELDS * PATIENCE:
+        give_way()
+    else:
+        doze(np.uint32(DOZE))
+
+
+@part
 def is_stopped(control: Control) -> bool:
     """Whether somebody has failed, so that nobody should wait for him."""
     return load(control.words, STOP) != 0
@@ -80,7 +92,7 @@ def take_lock(control: Control) -> bool:
         if looks % PATIENCE == 0:
             if is_stopped(control):
                 return False
-            give_way()
+            let_others(looks)
     return True
 
 
@@ -106,7 +118,7 @@ def meet(control: Control, members: int, member: Member) -> bool:
         if looks % PATIENCE == 0:
             if is_stopped(control):
                 return False
-            give_way()
+            let_others(looks)
     member.share[WAITED] += now() - began
     return True
 
@@ -154,7 +166,7 @@ def _claim_by_transaction(control: Control, counter: int, member: Member, items:
         if looks % PATIENCE == 0:
             if is_stopped(control):
                 return items
-            give_way()
+            let_others(looks)
 
 
 @tight

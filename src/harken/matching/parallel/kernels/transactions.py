@@ -16,11 +16,15 @@ written: the transaction is rolled back by forgetting its log, and whoever runs 
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 import numpy.typing as npt
 
 from harken.jit import part
-from harken.matching.parallel.kernels.atomics import Words, load, store, swap
+from harken.matching.parallel.kernels.atomics import load, store, swap
+
+Words: TypeAlias = npt.NDArray[np.int64]
 
 ROOM = 32
 """Reads and writes that a transaction may have, each."""
