@@ -229,8 +229,8 @@ def test_what_fails_in_a_thread_is_raised_to_the_caller_and_the_others_stop():
         assert stopped.wait(30)
         seen.append(number)
 
-    with pytest.raises(MemoryError, match="no more"):
-        team_of(4).run(work, stopped.set)
+    with team_of(4) as four, pytest.raises(MemoryError, match="no more"):
+        four.run(work, stopped.set)
     assert sorted(seen) == [0, 1, 3]
 
 
@@ -245,8 +245,8 @@ def test_an_interrupt_of_the_caller_waits_for_the_others():
         time.sleep(0.05)
         over.append(number)
 
-    with pytest.raises(KeyboardInterrupt):
-        team_of(3).run(work, stopped.set)
+    with team_of(3) as three, pytest.raises(KeyboardInterrupt):
+        three.run(work, stopped.set)
     assert sorted(over) == [1, 2]
 
 
@@ -440,8 +440,8 @@ def test_interrupts_again_and_again_end_no_call_before_its_threads_are_done():
 
     with raising():
         signal.setitimer(signal.ITIMER_REAL, 0.05, 0.002)
-        with pytest.raises(KeyboardInterrupt):
-            team_of(3).run(work, lambda: stopped.append(True))
+        with team_of(3) as three, pytest.raises(KeyboardInterrupt):
+            three.run(work, lambda: stopped.append(True))
         signal.setitimer(signal.ITIMER_REAL, 0)
     assert sorted(over) == [1, 2]
 
