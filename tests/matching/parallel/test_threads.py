@@ -446,26 +446,6 @@ def test_interrupts_again_and_again_end_no_call_before_its_threads_are_done():
     assert sorted(over) == [1, 2]
 
 
-def test_two_signals_at_once_leave_nobody_waiting():
-    engine = Engine("dynamic")
-    engine.subscribe_many((at, f"x > {at % 100} and y < {at % 77}") for at in range(20_000))
-    events = [{"x": 101, "y": -1}] * 20
-    expected = engine.match_batch(events[:1], parallel=ALONE).num_rows
-    with raising(), raising(signal.SIGUSR1):
-        for at in range(20):
-            send = threading.Timer(
-                0.001 * at, lambda: [signal.raise_signal(signal.SIGUSR1), signal.raise_signal(signal.SIGALRM)]
-            )
-            send.start()
-            with suppress(KeyboardInterrupt):
-                engine.match_batch(events, parallel=Parallel("se-cp", 2))
-            with suppress(KeyboardInterrupt):
-                send.join()
-            with suppress(KeyboardInterrupt):
-                time.sleep(0.001)
-    assert engine.match_batch(events[:1], parallel=Parallel("se-cp", 2)).num_rows == expected
-
-
 def test_a_handler_that_matches_with_threads_waits_for_nothing_that_its_own_thread_holds(crowd):
     few, found = [{"a00": at} for at in range(50)], []
     expected = crowd.match_batch(few, parallel=ALONE).num_rows
