@@ -452,19 +452,50 @@ def test_a_handler_that_matches_with_threads_waits_for_nothing_that_its_own_thre
 
     def match(*_: object) -> None:
         found.append(crowd.match_batch(few, parallel=Parallel(threads=2)).num_rows)
+        signal.setitimer(signal.ITIMER_REAL, 0.0031)  # not before: handlers within handlers would have no end
 
     previous = signal.signal(signal.SIGALRM, match)
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.0013, 0.0031)
+        signal.setitimer(signal.ITIMER_REAL, 0.0013)
         until = time.monotonic() + 1.5
         while time.monotonic() < until:
             with crowd._matcher._seen_lock:  # as whoever notes what it saw
                 time.sleep(0.002)
             crowd.match_batch(few, parallel=ALONE)
     finally:
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
     assert found
+    assert set(found) == {expected}
+
+
+def test_a_handler_may_match_with_threads_between_any_two_lines_of_those_that_have_them(crowd):
+    few, found, lines = [{"a00": at} for at in range(50)], [], set()
+    expected = crowd.match_batch(few, parallel=ALONE).num_rows
+
+    def within(frame, event, _):
+        if event == "line" and (frame.f_code, frame.f_lineno) not in lines:
+            lines.add((frame.f_code, frame.f_lineno))
+            match()
+        return within
+
+    def enter(frame, event, _):
+        return within if frame.f_code.co_filename == team.__file__ else None
+
+    def match() -> None:
+        found.append(crowd.match_batch(few, parallel=Parallel(threads=2)).num_rows)
+
+    def trace() -> None:
+        sys.settrace(enter)
+        match()
+
+    tracing = threading.Thread(target=trace, daemon=True)
+    tracing.start()
+    tracing.join(60)
+    assert not tracing.is_alive()
+    assert len(lines) > 30
+    assert len(found) == len(lines) + 1
     assert set(found) == {expected}
 
 

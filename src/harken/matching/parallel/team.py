@@ -14,6 +14,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import TypeVar
 
@@ -48,7 +49,12 @@ class _Worker:
 
 
 class _Threads:
-    """The threads of this process. One call at a time has them: who matches beside it has a core already."""
+    """The threads of this process. One call at a time has them: who matches beside it has a core already.
+
+    No lock says whose they are, for a handler of signals may match while its own thread is between any two steps
+    here, and would wait for ever. Teams stand in a queue instead, which they enter and leave in one step, and the
+    first of them has the threads. Who is interrupted before it can leave is gone from it by itself.
+    """
 
     def __init__(self) -> None:
         self._start_anew()
@@ -56,22 +62,27 @@ class _Threads:
 
     def _start_anew(self) -> None:
         self.workers: list[_Worker] = []
-        self._taking = threading.Lock()
-        self._holder: weakref.ref[Team] | None = None
+        self._queue: list[weakref.ref[Team]] = []
 
     def take(self, team: Team, count: int) -> bool:
         """Let a team have the threads, if nobody has them and there are so many, or can be."""
-        with self._taking:
-            if self._holder is not None and self._holder() is not None:
-                return False
-            self._holder = weakref.ref(team)  # who is interrupted before it can give them back is gone by itself
-        return self._have(count)
+        self._queue.append(weakref.ref(team))
+        return self._first() is team and self._have(count)
 
     def give_back(self, team: Team) -> None:
-        """Let another team have them."""
-        with self._taking:
-            if self._holder is not None and self._holder() is team:
-                self._holder = None
+        """Let another team have them; who never had them may say so too."""
+        self._leave(weakref.ref(team))
+
+    def _first(self) -> Team | None:
+        for place in tuple(self._queue):
+            if (team := place()) is not None:
+                return team
+            self._leave(place)
+        return None
+
+    def _leave(self, place: weakref.ref[Team]) -> None:
+        with suppress(ValueError):
+            self._queue.remove(place)
 
     def _have(self, count: int) -> bool:
         """Whether there are so many threads besides this one; they end with the process."""
