@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
+from numba import typeof, types
 
-from harken.jit import options
+from harken.jit import called, options, part
+from harken.jit.parts import _PartLibrary
 from tests.jit.trial import Shop
 
 REFUSING = """
@@ -23,6 +26,12 @@ plain = numba.njit
 numba.njit = lambda *functions, {name}=None, **options: plain(*functions, **options)
 """
 """numba takes an option, and does nothing with it."""
+
+OTHERWISE_INSIDE = """
+import numba.core.codegen
+del numba.core.codegen.JITCodeLibrary
+"""
+"""numba keeps what it compiles in another way."""
 
 MATCHING = """
 import json
@@ -47,8 +56,6 @@ def test_the_options_hold_with_the_numba_that_is_installed():
     ],
 )
 def test_the_trial_can_tell_what_each_option_does(uncounted, built_in, counts, calls):
-    import numpy as np
-
     trial = options.compiled(uncounted, built_in)
     trial(options.Pair(np.arange(9), np.arange(9)))
     (code,) = trial.inspect_llvm().values()
@@ -74,6 +81,19 @@ def test_without_an_option_kernels_are_compiled_plainly_with_one_notice(change: 
     assert used.totals == [10, 10, 12]
     assert used.said.count("without the options") == 1
     assert reason in used.said
+
+
+def test_where_numba_is_made_otherwise_inside_parts_are_compiled_like_anything_else(shop: Shop):
+    used = shop.use(before=OTHERWISE_INSIDE)
+    assert (used.totals, used.said.count("without the options")) == ([10, 10, 12], 0)
+
+
+def test_no_machine_code_is_made_of_parts():
+    for made in (part(options._picked), called(options._picked)):
+        made.compile((typeof(options.Pair(np.arange(9), np.arange(9))), types.int64))
+        (overload,) = made.overloads.values()
+        assert isinstance(overload.library, _PartLibrary)
+        assert not overload.library._codegen._engine.is_symbol_defined(overload.fndesc.mangled_name)
 
 
 def test_kernels_compiled_with_and_without_the_options_are_kept_apart(warm_shop: Shop):

@@ -61,14 +61,14 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
 
 
 def _compiled(
-    function: Callable[Parameters, Result], tuned: dict[str, bool], keep: bool = True
+    function: Callable[Parameters, Result], tuned: options.Options, keep: bool = True
 ) -> Callable[Parameters, Result]:
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the environment
         # Machine integers wrap around; numpy's scalars would warn of it.
         return np.errstate(over="ignore")(function)
     sources.note(function)
     tuned = tuned if tuned and options.hold() else {}
-    dispatcher: Any = numba.njit(**options.COMMON, **tuned)(function)  # type: ignore[call-overload]
+    dispatcher: Any = numba.njit(**options.COMMON, **tuned)(function)
     if keep:
         # numba would tell by a kernel's own file whether it is still the same, and not look at its callees'.
         dispatcher._cache = kept = KeptKernels(function, tuned)

@@ -49,7 +49,7 @@ class KeptKernels:
     Its methods are those of numba's own cache. Compiling, and so all of this, happens under a lock of numba's.
     """
 
-    def __init__(self, function: Callable[..., object], options: dict[str, bool]) -> None:
+    def __init__(self, function: Callable[..., object], options: dict[str, Any]) -> None:
         self._function = function
         self._options = options
         self._enabled = True

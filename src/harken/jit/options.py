@@ -11,7 +11,7 @@ import functools
 import logging
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numba
 import numpy as np
@@ -19,15 +19,22 @@ import numpy.typing as npt
 
 from harken.jit import keeping, sources
 
+try:
+    from harken.jit.parts import PartCompiler
+except ImportError:  # numba is made otherwise inside: then compiling takes longer, and that is all
+    PartCompiler = None  # type: ignore[assignment, misc]
+
 COMMON: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
-UNCOUNTED = {"_nrt": False}
-"""No references to arrays are counted, and no array can be made."""
+Options: TypeAlias = dict[str, Any]
 
-CALLED = {**UNCOUNTED, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+UNCOUNTED: Options = {"_nrt": False, "no_cfunc_wrapper": True}
+"""No references to arrays are counted, no array can be made, and nothing but Python can call the function."""
+
+CALLED: Options = {**UNCOUNTED, "no_cpython_wrapper": True, "pipeline_class": PartCompiler}
 """Besides, nothing is made to call the function by itself."""
 
-BUILT_IN = {**CALLED, "forceinline": True}
+BUILT_IN: Options = {**CALLED, "forceinline": True}
 """Besides, the function is built into its callers."""
 
 _HOLD = "hold"
@@ -83,9 +90,9 @@ def verdict() -> str:
     return "leaves calls in place all the same" if calls_remain(code) else _HOLD
 
 
-def compiled(uncounted: dict[str, bool], built_in: dict[str, bool]) -> Any:
+def compiled(uncounted: Options, built_in: Options) -> Any:
     """The kernel of the trial. Compiled without options, it counts references and calls its part."""
-    picked: Any = numba.njit(**COMMON, **built_in)(_picked)  # type: ignore[call-overload]
+    picked: Any = numba.njit(**COMMON, **built_in)(_picked)
 
     def total(pair: Pair) -> Any:
         result = 0
@@ -93,7 +100,7 @@ def compiled(uncounted: dict[str, bool], built_in: dict[str, bool]) -> Any:
             result += picked(pair, at) + picked(pair, at >> 1)
         return result + picked(pair, result & 3)
 
-    return numba.njit(**COMMON, **uncounted)(total)  # type: ignore[call-overload]
+    return numba.njit(**COMMON, **uncounted)(total)
 
 
 def calls_remain(code: str) -> bool:
@@ -112,6 +119,14 @@ def _picked(pair: Pair, at: int) -> int:
                 result += chosen[at] ^ other[back]
             elif other[back] & 2:
                 result -= other[step] | chosen[back]
+                for more in range(step):
+                    result ^= other[more] // (1 + (chosen[more] & 7)) - other[at] % (3 + more)
+            elif other[back] & 4:
+                for more in range(at):
+                    if chosen[more] > other[back]:
+                        result -= chosen[more] % (5 + step) + other[more] // 7
+                    else:
+                        result += (other[more] << 1) % (9 + back) - chosen[at] // 11
             else:
                 result ^= chosen[back] + other[step] * step
                 for more in range(back):

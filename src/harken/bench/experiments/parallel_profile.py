@@ -11,12 +11,11 @@ from harken.bench.experiments.parallel_scaling import (
     ONE,
     WORKLOAD,
     Scene,
-    cores_here,
     thread_counts,
     told,
 )
 from harken.bench.measuring import Bench, Curve, Figure, Plot, Ratio, Result
-from harken.matching.parallel.options import Mode
+from harken.matching.parallel.options import Mode, available_cores
 
 FIG9 = (
     "With more threads, the time of phase one and its wait stayed between 0.02 and 0.03 ms, as what was gained by "
@@ -90,7 +89,7 @@ def run_fig10(bench: Bench) -> Result:
 def run_fig13(bench: Bench) -> Result:
     """Block sizes of phase two."""
     scene = Scene(bench, "parallel-blocks", bench.pick(20_000, 2_000_000), bench.pick(500, 5_000))
-    threads = max(2, cores_here())
+    threads = max(2, available_cores())
     ways = [(f"{size:,}", Parallel("se-cp", threads, sync="lock", block=size)) for size in SIZES]
     figures = {each.way: scene.matching_time(each, 1) for each in scene.tried(ways, "block sizes")}
     curve = Curve(
@@ -110,7 +109,7 @@ def _over_sizes(
     bench: Bench, mode: Mode, title: str, figure: Callable[[Scene, float], float], unit: str
 ) -> Result:
     sizes = bench.pick((5_000, 10_000), (1_000_000, 2_000_000, 3_000_000, 4_000_000, 5_000_000))
-    many, figures = max(2, cores_here()), dict[tuple[str, int], Figure]()
+    many, figures = max(2, available_cores()), dict[tuple[str, int], Figure]()
     scene = Scene(bench, WORKLOAD, sizes[0], bench.pick(500, 5_000))
     for size in sizes:
         for table in scene.made.subscriptions(size - len(scene.engine), first_id=len(scene.engine)):

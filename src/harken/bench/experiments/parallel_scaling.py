@@ -10,8 +10,8 @@ from harken import Engine, Parallel
 from harken.bench.loading import contenders, load
 from harken.bench.measuring import Bench, Curve, Figure, Plot, Ratio, Result
 from harken.bench.verifying import verify_workload
-from harken.matching.parallel.options import Mode, Sync, cores
-from harken.workloads import Workload, workload
+from harken.matching.parallel.options import Mode, Sync, available_cores
+from harken.workloads import workload
 
 WAYS: tuple[Sync, ...] = ("static", "lock", "stm")
 BEYOND = 2
@@ -81,23 +81,16 @@ def _ordered(engine: Engine, scene: Scene, parallel: Parallel) -> list[tuple[int
 def told(threads: int) -> str:
     """A number of threads; more than there are cores come in each other's way."""
     said = "1 thread" if threads == 1 else f"{threads} threads"
-    return said if threads <= cores_here() else f"{said} (oversubscribed)"
-
-
-def cores_here() -> int:
-    """The cores of this machine, however many this process was told to use by itself."""
-    import os
-
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores()
+    return said if threads <= available_cores() else f"{said} (oversubscribed)"
 
 
 def thread_counts() -> list[int]:
     """From one to all cores, doubling, and some beyond."""
     counts, at = [1], 2
-    while at < cores_here():
+    while at < available_cores():
         counts.append(at)
         at *= 2
-    return [*counts, max(2, cores_here()), BEYOND * max(2, cores_here())]
+    return [*counts, max(2, available_cores()), BEYOND * max(2, available_cores())]
 
 
 def _ways(mode: Mode) -> list[tuple[str, Parallel]]:
@@ -111,7 +104,6 @@ def _scene(bench: Bench, events: int) -> Scene:
 
 
 def _scaled(
-    bench: Bench,
     scene: Scene,
     title: str,
     figure: Callable[[Tried], Figure],
@@ -138,7 +130,7 @@ def _scaled(
 
 def _gains(scene: Scene, found: list[Tried], asked: Mapping[str, float]) -> list[Ratio]:
     """How many times the throughput of one thread all cores have, way by way, and what is asked for."""
-    many, rates = max(2, cores_here()), {(each.way, each.threads): scene.throughput(each) for each in found}
+    many, rates = max(2, available_cores()), {(each.way, each.threads): scene.throughput(each) for each in found}
     return [
         Ratio.of(
             f"{way}: {many} threads / 1",
@@ -170,7 +162,7 @@ def run_fig5(bench: Bench) -> Result:
     found = scene.tried(_ways("me-ip"), "ME-IP")
     ratios = _gains(scene, found, {"static": 1.75, "lock": 1.75, "stm": 1.5})
     title = "Throughput of ME-IP against threads"
-    return _scaled(bench, scene, title, scene.throughput, found, FIG5, ratios, [])
+    return _scaled(scene, title, scene.throughput, found, FIG5, ratios, [])
 
 
 def run_fig6(bench: Bench) -> Result:
@@ -178,7 +170,7 @@ def run_fig6(bench: Bench) -> Result:
     scene = _scene(bench, 20_000)
     found = scene.tried(_ways("me-ip"), "ME-IP")
     title = "Matching time of an event in ME-IP against threads"
-    return _scaled(bench, scene, title, lambda each: scene.matching_time(each, each.threads), found, FIG5, [], [])
+    return _scaled(scene, title, lambda each: scene.matching_time(each, each.threads), found, FIG5, [], [])
 
 
 def run_fig7(bench: Bench) -> Result:
@@ -187,7 +179,7 @@ def run_fig7(bench: Bench) -> Result:
     found = scene.tried(_ways("se-cp"), "SE-CP")
     title = "Matching time of an event in SE-CP against threads"
     ratios = _gains(scene, found, {}) + _heavy(bench)
-    return _scaled(bench, scene, title, lambda each: scene.matching_time(each, 1), found, FIG7, ratios, [HEAVY])
+    return _scaled(scene, title, lambda each: scene.matching_time(each, 1), found, FIG7, ratios, [HEAVY])
 
 
 HEAVY = (
@@ -199,7 +191,7 @@ HEAVY = (
 def _heavy(bench: Bench) -> list[Ratio]:
     """Single events of a millisecond or more, matched by one thread and by all cores together."""
     scene = Scene(bench, "ranges", bench.pick(5_000, 1_000_000), bench.pick(10, 40))
-    rows, many = scene.events.to_pylist(), max(2, cores_here())
+    rows, many = scene.events.to_pylist(), max(2, available_cores())
     by_all = Parallel("se-cp", many)
     work: dict[str, Callable[[], object]] = {
         "one": lambda: [scene.engine.match_batch([row], parallel=ONE) for row in rows],
@@ -218,12 +210,12 @@ def run_fig8(bench: Bench) -> Result:
     """SE-CP: events per second."""
     scene = _scene(bench, 5_000)
     found = scene.tried(_ways("se-cp"), "SE-CP")
-    return _scaled(bench, scene, "Throughput of SE-CP against threads", scene.throughput, found, FIG7, [], [])
+    return _scaled(scene, "Throughput of SE-CP against threads", scene.throughput, found, FIG7, [], [])
 
 
 def _hybrid(bench: Bench) -> tuple[Scene, list[Tried]]:
     """All cores, or four threads if there are fewer, in groups of one to all."""
-    scene, threads = _scene(bench, 5_000), max(4, cores_here())
+    scene, threads = _scene(bench, 5_000), max(4, available_cores())
     groups = [size for size in (1, 2, 4, 8, 16, 32) if size <= threads]
     ways = [(f"{sync}, {size}", Parallel("hybrid", threads, size, sync)) for sync in WAYS for size in groups]
     found = scene.tried(ways, "Hybrid")
@@ -231,35 +223,34 @@ def _hybrid(bench: Bench) -> tuple[Scene, list[Tried]]:
     return scene, by_group
 
 
-def _hybrid_note(scene: Scene, found: list[Tried]) -> str:
-    return f"{found[0].parallel.count} threads on {cores_here()} cores; the axis is the threads of a group."
+def _hybrid_note(found: list[Tried]) -> str:
+    return f"{found[0].parallel.count} threads on {available_cores()} cores; the axis is the threads of a group."
 
 
 def run_fig11(bench: Bench) -> Result:
     """Hybrid: events per second."""
     scene, found = _hybrid(bench)
-    title, notes = "Throughput of Hybrid against threads per event", [_hybrid_note(scene, found)]
-    return _scaled(bench, scene, title, scene.throughput, found, FIG11, [], notes)
+    title, notes = "Throughput of Hybrid against threads per event", [_hybrid_note(found)]
+    return _scaled(scene, title, scene.throughput, found, FIG11, [], notes)
 
 
 def run_fig12(bench: Bench) -> Result:
     """Hybrid: time of one event."""
     scene, found = _hybrid(bench)
-    title, notes = "Matching time of an event in Hybrid against threads per event", [_hybrid_note(scene, found)]
+    title, notes = "Matching time of an event in Hybrid against threads per event", [_hybrid_note(found)]
 
     def time(each: Tried) -> Figure:
         return scene.matching_time(each, -(-each.parallel.count // each.threads))
 
-    return _scaled(bench, scene, title, time, found, FIG11, [], notes)
+    return _scaled(scene, title, time, found, FIG11, [], notes)
 
 
 def run_arrow(bench: Bench) -> Result:
     """W0 from Arrow, encoding included, all ways of ME-IP."""
-    made: Workload = workload("w0", bench.seed)
     scene = Scene(bench, "w0", bench.pick(20_000, 6_000_000), bench.pick(5_000, 400_000))
     found = scene.tried(_ways("me-ip"), "ME-IP")
     ratios = _gains(scene, found, {"static": 1.7, "lock": 1.7, "stm": 1.5})
     title = "Throughput of ME-IP against threads (W0), from Arrow"
-    result = _scaled(bench, scene, title, scene.throughput, found, "", ratios, [])
-    result.conditions = {**result.conditions, "workload": "w0", "attributes": made.specification.attributes}
+    result = _scaled(scene, title, scene.throughput, found, "", ratios, [])
+    result.conditions = {**result.conditions, "workload": "w0", "attributes": scene.made.specification.attributes}
     return result

@@ -74,7 +74,7 @@ class _Updates(threading.Thread):
             self._scene.engine.unsubscribe_many(ids)
 
 
-def _seen(bench: Bench, scene: Scene, rate: int, seconds: float, first_id: int) -> Seen:
+def _seen(scene: Scene, rate: int, seconds: float, first_id: int) -> Seen:
     updates = _Updates(scene, rate, first_id)
     updates.start()
     events, took, began = scene.events.to_pylist(), list[float](), time.perf_counter()
@@ -95,7 +95,7 @@ def run(bench: Bench) -> Result:
     found = list[Seen]()
     with bench.progress.step("matching while others change", len(RATES)) as done:
         for at, rate in enumerate(RATES):
-            found.append(_seen(bench, scene, rate, seconds, 10 * live + at * 10_000_000))
+            found.append(_seen(scene, rate, seconds, 10 * live + at * 10_000_000))
             done(at + 1)
     figures = list[Figure]()
     for each in found:

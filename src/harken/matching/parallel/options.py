@@ -85,6 +85,11 @@ def cores() -> int:
         if not said.isdecimal() or not 1 <= int(said) <= MOST_THREADS:
             raise ArgumentError.of("HARKEN_THREADS", f"a whole number from 1 to {MOST_THREADS}", repr(said))
         return int(said)
+    return available_cores()
+
+
+def available_cores() -> int:
+    """The cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

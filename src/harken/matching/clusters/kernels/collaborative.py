@@ -241,6 +241,15 @@ def open_together(
 
 
 @part
+def pieces_found(group: Group, members: int) -> int:
+    """How many pieces all members have found."""
+    count = 0
+    for number in range(members):
+        count += group.found[number * WORDS]
+    return count
+
+
+@part
 def check_together(
     predicates: PredicateArrays,
     blocks: Blocks,
@@ -257,9 +266,8 @@ def check_together(
     found: int,
 ) -> tuple[bool, int]:
     """Phase two: check pieces, `size` at a time; whether all results fit, and how many are there."""
-    share, room, items = member.share, len(group.pieces) // seat[MEMBERS], 0
-    for number in range(seat[MEMBERS]):
-        items += group.found[number * WORDS]
+    share, room = member.share, len(group.pieces) // seat[MEMBERS]
+    items = pieces_found(group, seat[MEMBERS])
     while claim(group.control, FURTHER, member, way, items, size):
         count, now_found = 0, found
         at, number = share[AT], 0
@@ -335,10 +343,7 @@ def match_together(
             member.share[FIRST_TIME] += now() - began
             if not meet(control, members, member):
                 return STOPPED, found
-            items = 0
-            for number in range(members):
-                items += group.found[number * WORDS]
-            begin_share(member, way, seat[NUMBER], members, items)
+            begin_share(member, way, seat[NUMBER], members, pieces_found(group, members))
             seat[CHECKING] = 1
         event = control.words[UNIT]
         began = now()
