@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 
 import pytest
@@ -68,11 +69,15 @@ FAMILIES = {"parallel": 1, "pubsub": 2, "rapid": 2, "tree": 2}
 CASES = [(name, seed) for name in VARIANTS for seed in SEEDS[: FAMILIES.get(name.partition("-")[0])]]
 
 
+made = functools.cache(Case.made)
+"""Cases, each the same for all algorithms. Nobody changes one."""
+
+
 @pytest.mark.parametrize(("algorithm", "seed"), CASES)
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
 def test_the_algorithm_obeys(algorithm, check, seed):
     name, options = VARIANTS[algorithm]
-    case = Case.made(f"{check.__name__}-{seed}", vocabulary_for(check))
+    case = made(f"{check.__name__}-{seed}", vocabulary_for(check))
     check(lambda: Engine(name, **options), case)
 
 
