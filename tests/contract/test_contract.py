@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Callable
 
 import pytest
 
 from harken import Engine, Parallel, algorithms
 from harken.matching.encoding import workspace
 from tests.bounds import IS_CHECKED
-from tests.contract.checks import CHECKS, Case, vocabulary_for
+from tests.contract.checks import CHECKS, Case, Make, vocabulary_for
 from tests.contract.crowds import CROWD_CHECKS
 
 pytestmark = pytest.mark.kernel
@@ -69,16 +70,17 @@ FAMILIES = {"parallel": 1, "pubsub": 2, "rapid": 2, "tree": 2}
 CASES = [(name, seed) for name in VARIANTS for seed in SEEDS[: FAMILIES.get(name.partition("-")[0])]]
 
 
-made = functools.cache(Case.made)
-"""Cases, each the same for all algorithms. Nobody changes one."""
+@functools.cache
+def case_for(check: Callable[[Make, Case], None], seed: int) -> Case:
+    """The same for all algorithms. Nobody changes it."""
+    return Case.made(f"{check.__name__}-{seed}", vocabulary_for(check))
 
 
 @pytest.mark.parametrize(("algorithm", "seed"), CASES)
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
 def test_the_algorithm_obeys(algorithm, check, seed):
     name, options = VARIANTS[algorithm]
-    case = made(f"{check.__name__}-{seed}", vocabulary_for(check))
-    check(lambda: Engine(name, **options), case)
+    check(lambda: Engine(name, **options), case_for(check, seed))
 
 
 @pytest.mark.parametrize("seed", CROWD_SEEDS)
