@@ -22,7 +22,7 @@ PLOTTED = {name for name in experiments() if name.startswith(("fabret", "pubsub"
     "symmetric-fig7",
     "updates",
     *(f"parallel-fig{number}" for number in range(5, 16)),
-    *("parallel-arrow", "parallel-updates"),
+    *("parallel-arrow", "parallel-heavy", "parallel-updates"),
 }
 
 LONG = {
@@ -84,6 +84,7 @@ FOUND = {
     "parallel-fig14": {"1 thread, 5,000 subscriptions", "1 thread, 10,000 subscriptions"},
     "parallel-fig15": {"1 thread, 5,000 subscriptions", "1 thread, 10,000 subscriptions"},
     "parallel-arrow": {"static, 1 thread", "lock, 1 thread", "stm, 1 thread"},
+    "parallel-heavy": {"in a batch, 1 thread", "by a call each, 1 thread"},
     "parallel-updates": {
         *("throughput beside 0 updates/s", "updates made, of 1,000"),
         *("a match, 99.9%, beside 10,000 updates/s", "a match, longest, beside 100,000 updates/s"),

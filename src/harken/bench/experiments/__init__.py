@@ -88,7 +88,7 @@ _EXPERIMENTS: dict[str, Experiment] = {
     ),
     "parallel-fig7": Experiment(
         "harken.bench.experiments.parallel_scaling:run_fig7",
-        "matching time of an event in SE-CP against threads, and of heavy events",
+        "matching time of an event in SE-CP against threads",
     ),
     "parallel-fig8": Experiment(
         "harken.bench.experiments.parallel_scaling:run_fig8",
@@ -125,6 +125,10 @@ _EXPERIMENTS: dict[str, Experiment] = {
     "parallel-arrow": Experiment(
         "harken.bench.experiments.parallel_scaling:run_arrow",
         "throughput of ME-IP against threads on w0, fed from Arrow",
+    ),
+    "parallel-heavy": Experiment(
+        "harken.bench.experiments.parallel_scaling:run_heavy",
+        "matching time of heavy events in SE-CP",
     ),
     "parallel-updates": Experiment(
         "harken.bench.experiments.parallel_updates:run",

@@ -110,7 +110,7 @@ def _over_sizes(
 ) -> Result:
     sizes = bench.pick((5_000, 10_000), (1_000_000, 2_000_000, 3_000_000, 4_000_000, 5_000_000))
     many, figures = max(2, available_cores()), dict[tuple[str, int], Figure]()
-    scene = Scene(bench, WORKLOAD, sizes[0], bench.pick(500, 5_000))
+    scene = Scene(bench, WORKLOAD, sizes[0], bench.pick(500, 5_000), changes=True)
     for size in sizes:
         for table in scene.made.subscriptions(size - len(scene.engine), first_id=len(scene.engine)):
             scene.engine.subscribe_many(table)

@@ -90,7 +90,7 @@ def _seen(scene: Scene, rate: int, seconds: float, first_id: int) -> Seen:
 def run(bench: Bench) -> Result:
     """Match events, one after the other, while another thread changes what is subscribed."""
     live = bench.pick(20_000, 3_000_000)
-    scene = Scene(bench, "w0", live, bench.pick(200, 2_000))
+    scene = Scene(bench, "w0", live, bench.pick(200, 2_000), changes=True)
     seconds = bench.pick(0.5, 20.0)
     found = list[Seen]()
     with bench.progress.step("matching while others change", len(RATES)) as done:

@@ -84,6 +84,7 @@ class ClusterMatcher(EncodedMatcher):
         self._benefits: dict[tuple[int, ...], float] = {}
         """The checks per event that key tables were seen to save when last looked at."""
         self._together = Record()
+        self._room: tuple[ClusterIndex | None, int] = None, 0
         self._widest = 0
         self._blocks_seen = -1
         self._sample: list[Events] = []
@@ -254,10 +255,14 @@ class ClusterMatcher(EncodedMatcher):
             self._redistribute(self._store.crowded())
 
     def _most_places(self) -> int:
-        """How many places of the directory an event may open."""
-        tables, predicates = self._index.tables, self._predicates
-        cells = len(self._store.used_places(RANGE_TABLE))
-        return predicates.most_satisfied + len(tables.base) + len(predicates.dimensions) + cells + 1
+        """How many places of the directory an event may open; found once after a change."""
+        index, places = self._room
+        if index is not self._index:
+            index, predicates = self._index, self._predicates
+            cells = len(self._store.used_places(RANGE_TABLE))
+            places = predicates.most_satisfied + len(index.tables.base) + len(predicates.dimensions) + cells + 1
+            self._room = index, places
+        return places
 
     def _fitted(self, old: Workspace | None) -> Workspace:
         index = self._index
@@ -270,21 +275,24 @@ class ClusterMatcher(EncodedMatcher):
     def _match_by(self, team: Team, parallel: Parallel, events: Events) -> Pairs:
         """Match encoded events by a team, whose threads claim what they do within kernels."""
         began, sharing = time.perf_counter(), self._sharing(events, parallel, team.threads)
+        is_shared = isinstance(sharing, Collaborative)
         found: list[Pairs] = [_NO_PAIRS] * team.threads
         seen: list[list[int]] = [[0] * len(self._seen)] * team.threads
 
         def match(number: int) -> None:
             with self._used(own=not number) as workspace:
                 told = workspace.told()
-                sharing.match(number, workspace.scratch, told)
+                fits, workspace.index = workspace.index, None  # who is stopped leaves the truth of an event behind
+                if sharing.match(number, workspace.scratch, told):
+                    workspace.index = fits
                 workspace.had(told)
-                found[number] = workspace.distinct(*told.pairs())
+                found[number] = told.pairs() if is_shared else workspace.distinct(*told.pairs())
                 workspace.count(0 if number else len(events.code), len(found[number][0]))
                 seen[number] = workspace.counted()
 
         team.run(match, sharing.stop)
         rows, slots = (np.concatenate([each[at] for each in found]) for at in (0, 1))
-        if isinstance(sharing, Collaborative):
+        if is_shared:
             pairs = each_once(rows << 32 | slots)  # several threads may have told one, each for another clause
             rows, slots = pairs >> 32, pairs & 0xFFFF_FFFF
         elif not len(events.order) and parallel.sync != "static":
@@ -301,7 +309,8 @@ class ClusterMatcher(EncodedMatcher):
         # One for each width at each place, at most, and none without a clause.
         blocks = min(self._most_places() * (self._widest + 1), int(self._index.tables.population.sum()))
         group = self._together.group_for(parallel, threads)
-        return Collaborative(self._index, events, parallel, threads, group, self._prefetch, blocks)
+        satisfied = self._predicates.most_satisfied
+        return Collaborative(self._index, events, parallel, threads, group, self._prefetch, blocks, satisfied)
 
     def _new_single(self, workspace: Workspace) -> SingleMatching:
         """What single events are matched with in a workspace."""

@@ -7,6 +7,7 @@ from typing import TypeAlias
 import numpy as np
 
 from harken.matching.clusters.kernels.collaborative import (
+    DONE,
     FIELDS,
     FULL,
     MEMBERS,
@@ -18,17 +19,7 @@ from harken.matching.clusters.kernels.collaborative import (
 )
 from harken.matching.clusters.kernels.independent import match_shares
 from harken.matching.encoding.workspace import Told
-from harken.matching.kernels.layout import (
-    ALWAYS,
-    SHORT_NUMBERS,
-    SHORT_SHIFT,
-    TRUE,
-    Blocks,
-    Events,
-    PredicateArrays,
-    Scratch,
-    Tables,
-)
+from harken.matching.kernels.layout import Blocks, Events, PredicateArrays, Scratch, Tables
 from harken.matching.parallel.kernels.sharing import (
     AT,
     END,
@@ -40,7 +31,6 @@ from harken.matching.parallel.kernels.sharing import (
     new_control,
     new_member,
 )
-from harken.matching.parallel.kernels.transactions import new_versions
 from harken.matching.parallel.options import Parallel
 
 _WAYS = {"static": STATIC, "lock": LOCK, "stm": STM}
@@ -50,9 +40,6 @@ PORTIONS, MOST_EVENTS = 16, 1_024
 
 PIECES = 16
 """Pieces of clusters that are claimed together, unless it is said how many."""
-
-STRIPES = 64
-"""Versions of a truth vector."""
 
 
 Index: TypeAlias = tuple[PredicateArrays, Tables, Blocks]
@@ -73,8 +60,8 @@ class Independent:
             for number, member in enumerate(self.members):
                 member.share[AT], member.share[END] = count * number // threads, count * (number + 1) // threads
 
-    def match(self, number: int, scratch: Scratch, told: Told) -> None:
-        """Match events until there are none left."""
+    def match(self, number: int, scratch: Scratch, told: Told) -> bool:
+        """Match events until there are none left, which leaves the scratch as it was."""
         predicates, tables, blocks = self._index
         while True:
             done, count = match_shares(
@@ -92,7 +79,7 @@ class Independent:
             )
             told.count += count
             if done:
-                return
+                return True
             told.have_more(0.0)
 
     def stop(self) -> None:
@@ -104,10 +91,18 @@ class Collaborative:
     """Groups of threads match events together, as many `at_once` as there are groups: one of all, or several."""
 
     def __init__(
-        self, index: Index, events: Events, parallel: Parallel, threads: int, size: int, ahead: bool, blocks: int
+        self,
+        index: Index,
+        events: Events,
+        parallel: Parallel,
+        threads: int,
+        size: int,
+        ahead: bool,
+        blocks: int,
+        satisfied: int,
     ) -> None:
-        """Groups of `size` threads. An event may open so many blocks at most."""
-        self._index = index
+        """Groups of `size` threads. An event may open so many blocks, and satisfy so many predicates, at most."""
+        self._index, self._satisfied = index, satisfied
         self._events, self._ahead, self._way = events, ahead, _WAYS[parallel.sync]
         self._size, self._everyone = parallel.block or PIECES, new_control()
         self.members = [new_member() for _ in range(threads)]
@@ -122,24 +117,18 @@ class Collaborative:
         self._size_of_group = size
 
     def _new_group(self, number: int, members: int) -> Group:
-        initial = self._index[0].initial
-        known = len(initial)
-        short = np.zeros(-(-(SHORT_SHIFT + max(known, SHORT_NUMBERS)) // WORDS), np.int64)
-        truths = short.view(np.uint8)
-        truths[ALWAYS] = TRUE
-        truths[SHORT_SHIFT : SHORT_SHIFT + known] = initial
         claimed, count = new_member(), len(self._events.code)
         if self._way == STATIC:
             claimed.share[AT], claimed.share[END] = (count * each // self.at_once for each in (number, number + 1))
-        pieces = np.empty(members * self._pieces, np.int64)  # of which next to nothing is ever touched
-        found = np.zeros(members * WORDS, np.int64)
-        return Group(new_control(), claimed, short, new_versions(STRIPES), pieces, found)
+        # Next to nothing of these is ever touched.
+        held = np.empty(members * self._satisfied, np.int32)
+        pieces = np.empty(members * self._pieces, np.int64)
+        holding, found = (np.zeros(members * WORDS, np.int64) for _ in range(2))
+        return Group(new_control(), claimed, held, holding, pieces, found)
 
-    def match(self, number: int, scratch: Scratch, told: Told) -> None:
-        """Match events with the others of the group until there are none left."""
+    def match(self, number: int, scratch: Scratch, told: Told) -> bool:
+        """Match events with the others of the group; whether there are none left, and the scratch is as it was."""
         group, seat = self._groups[number // self._size_of_group], self._seats[number]
-        truths = group.short.view(np.uint8)
-        scratch = scratch._replace(truth=truths[SHORT_SHIFT:], short=truths)
         predicates, tables, blocks = self._index
         while True:
             state, count = match_together(
@@ -159,7 +148,7 @@ class Collaborative:
             )
             told.count += count
             if state != FULL:
-                return
+                return state == DONE
             told.have_more(0.0)
 
     def stop(self) -> None:

@@ -1,17 +1,17 @@
 """Single event, collaborative processing (Farroukh et al. 2009, section 4.2): several threads match one event.
 
-    phase one   each thread takes blocks of what the event asks with (key tables, and columns of its values), lists
-                the predicates that hold and the clusters that are opened, and merges the former into the truth
-                vector of the group
-    barrier
+    phase one   each thread takes blocks of what the event asks with (key tables, and columns of its values), and
+                lists the predicates that hold and the clusters that are opened
+    barrier     after which each thread marks what all have listed in a truth vector of its own: one that all write
+                to would go from core to core with every predicate that is first evaluated later on
     phase two   each thread takes blocks of pieces of those clusters, and tells which of their entries match
     barrier     and the next event
 
 A cluster may hold a million entries: it is cut into **pieces** that take about equally long, so that threads are
 done at about the same time. Filters are not looked at: what stands behind them is checked all the same.
 
-Groups of threads (section 4.3) each have their own truth vector, pieces and control words, and claim events from
-words that all groups share.
+Groups of threads (section 4.3) each have their own lists, pieces and control words, and claim events from words
+that all groups share.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from harken.matching.kernels.layout import (
     PREDICATE_TABLE,
     PRESENCE_TABLE,
     RANGE_TABLE,
-    SHORT_SHIFT,
     TOUCHED,
     TRUE,
     VISITS,
@@ -50,30 +49,20 @@ from harken.matching.kernels.prefetch import prefetch
 from harken.matching.kernels.truth import satisfied_also, satisfied_in, unmark
 from harken.matching.parallel.kernels.atomics import now
 from harken.matching.parallel.kernels.sharing import (
-    ABORTS,
     AT,
     CLAIMED,
-    COMMITS,
     END,
     FIRST_TIME,
     FURTHER,
-    LOCK,
-    PATIENCE,
     SECOND_TIME,
-    STATIC,
     UNIT,
     WORDS,
     Control,
     Member,
     begin_share,
     claim,
-    give_lock,
-    is_stopped,
-    let_others,
     meet,
-    take_lock,
 )
-from harken.matching.parallel.kernels.transactions import begin, commit, read, write
 
 PIECE = 1_024
 """Entries of a cluster, at most, that one thread checks before it asks for more."""
@@ -97,10 +86,10 @@ class Group(NamedTuple):
     control: Control
     events: Member
     """What the group has claimed; the first of it acts for all."""
-    short: npt.NDArray[np.int64]
-    """The truth vector, with what stands before it for filters, as words of eight truths."""
-    versions: npt.NDArray[np.int64]
-    """Of these words."""
+    held: npt.NDArray[np.int32]
+    """Predicates that each member has found to hold, in a share of its own."""
+    holding: npt.NDArray[np.int64]
+    """How many that are, a cache line for each member."""
     pieces: npt.NDArray[np.int64]
     """Those that each member has found, in a share of its own."""
     found: npt.NDArray[np.int64]
@@ -176,39 +165,24 @@ def cut(blocks: Blocks, scratch: Scratch, opened: int, ahead: bool, pieces: npt.
 
 
 @part
-def merge(group: Group, member: Member, way: int, scratch: Scratch) -> bool:
-    """Write the truth of the predicates that this member has found into the vector of all; False to stop."""
-    count = scratch.counts[TOUCHED]
-    if way != STATIC and way != LOCK:
-        return merge_by_transactions(group, member, scratch, count)
-    if way == LOCK and count > 0 and not take_lock(group.control):
-        return False
+def hand_on(group: Group, seat: npt.NDArray[np.int64], scratch: Scratch) -> None:
+    """Let the others have the predicates that this member has found to hold."""
+    count, first = scratch.counts[TOUCHED], seat[NUMBER] * (len(group.held) // seat[MEMBERS])
     for at in range(count):
-        scratch.truth[scratch.touched[at]] = TRUE
-    if way == LOCK and count > 0:
-        give_lock(group.control)
-    return True
+        group.held[first + at] = scratch.touched[at]
+    group.holding[seat[NUMBER] * WORDS] = count
 
 
 @part
-def merge_by_transactions(group: Group, member: Member, scratch: Scratch, count: int) -> bool:
-    """The same, some predicates at a time, each time as one transaction."""
-    for first in range(0, count, MERGED):
-        done, looks = False, 0
-        while not done:
-            looks += 1
-            if looks % PATIENCE == 0:
-                if is_stopped(group.control):
-                    return False
-                let_others(looks)
-            begin(member.log)
-            for at in range(first, min(first + MERGED, count)):
-                place = np.int64(scratch.touched[at]) + SHORT_SHIFT
-                truths = read(group.short, group.versions, member.log, place // WORDS)
-                write(member.log, place // WORDS, truths | np.int64(TRUE) << place % WORDS * 8)
-            done = commit(group.short, group.versions, member.log)
-            member.share[COMMITS if done else ABORTS] += 1
-    return True
+def mark_held(group: Group, members: int, scratch: Scratch) -> None:
+    """Write down the truth of all predicates that members have found to hold."""
+    room, count = len(group.held) // members, 0
+    for number in range(members):
+        for at in range(number * room, number * room + group.holding[number * WORDS]):
+            scratch.touched[count] = group.held[at]
+            scratch.truth[group.held[at]] = TRUE
+            count += 1
+    scratch.counts[TOUCHED] = count
 
 
 @part
@@ -224,8 +198,8 @@ def open_together(
     way: int,
     scratch: Scratch,
     ahead: bool,
-) -> bool:
-    """Phase one: find the truth of predicates, and what is to be checked; False to stop."""
+) -> None:
+    """Phase one: find the predicates that hold, and what is to be checked."""
     share, opened = member.share, 0
     units = len(tables.base) - FIRST_KEY_TABLE + events.code.shape[1]
     scratch.counts[TOUCHED] = 0
@@ -237,7 +211,7 @@ def open_together(
     room = len(group.pieces) // seat[MEMBERS]
     own = group.pieces[seat[NUMBER] * room : (seat[NUMBER] + 1) * room]
     group.found[seat[NUMBER] * WORDS] = cut(blocks, scratch, opened, ahead, own)
-    return merge(group, member, way, scratch)
+    hand_on(group, seat, scratch)
 
 
 @part
@@ -322,8 +296,8 @@ def match_together(
 ) -> tuple[int, int]:
     """Match events with the other members of the group, until done, or until the results of this member are full.
 
-    Returns which it was, and how many results there are: then call it again, with more room. Two truth vectors
-    must not be mixed up: that of `scratch` is the group's.
+    Returns which it was, and how many results there are: then call it again, with more room. Unless all events are
+    matched, the truth vector is left as it is.
     """
     control, members, found = group.control, seat[MEMBERS], 0
     while True:
@@ -336,13 +310,11 @@ def match_together(
                 return DONE, found
             began = now()
             event = control.words[UNIT]
-            if not open_together(
-                predicates, tables, blocks, events, event, group, member, seat, way, scratch, ahead
-            ):
-                return STOPPED, found
+            open_together(predicates, tables, blocks, events, event, group, member, seat, way, scratch, ahead)
             member.share[FIRST_TIME] += now() - began
             if not meet(control, members, member):
                 return STOPPED, found
+            mark_held(group, members, scratch)
             begin_share(member, way, seat[NUMBER], members, pieces_found(group, members))
             seat[CHECKING] = 1
         event = control.words[UNIT]

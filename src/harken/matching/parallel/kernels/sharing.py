@@ -34,7 +34,7 @@ AT, END, FIRST_TIME, SECOND_TIME, WAITED, COMMITS, ABORTS, SHARE = range(8)
 """Words of a share: from where to where it goes. And what its thread has seen: cycles of phase one, of phase two,
 and of waiting at barriers; transactions that were made, and those that had to begin anew."""
 
-PATIENCE, YIELDS = 256, 16
+PATIENCE, YIELDS = 256, 128
 """Looks until a thread that waits lets others have its core, and how often it does so before it sleeps."""
 
 DOZE = 20
