@@ -22,7 +22,7 @@ PLOTTED = {name for name in experiments() if name.startswith(("fabret", "pubsub"
     "symmetric-fig7",
     "updates",
     *(f"parallel-fig{number}" for number in range(5, 16)),
-    *("parallel-arrow", "parallel-heavy", "parallel-updates"),
+    *("parallel-arrow", "parallel-updates"),
 }
 
 LONG = {

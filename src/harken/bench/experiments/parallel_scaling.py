@@ -271,4 +271,4 @@ def run_heavy(bench: Bench) -> Result:
         figures += [one, all_cores]
         ratios.append(Ratio.of(f"{label}: time with 1 thread / with {many}", one, all_cores, asked))
     conditions = {"subscriptions": f"{scene.size:,}", "events": f"{len(rows):,}", "workload": "ranges"}
-    return Result("Heavy events in SE-CP", conditions, figures, ratios, paper=FIG7, notes=[*NOTES, HEAVY])
+    return Result("Heavy events in SE-CP", conditions, figures, ratios, notes=[*NOTES, HEAVY])

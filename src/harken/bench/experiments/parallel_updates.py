@@ -39,6 +39,8 @@ class _Updates(threading.Thread):
         super().__init__(name=f"{rate} updates a second")
         self._scene, self._size, self.done = scene, rate // AT_A_TIME // 2, 0
         self._over, self._next, self._live = threading.Event(), first_id, deque[range]()
+        self.goes_on = threading.Event()
+        """Whether the first have come, which may have to be compiled for, or nobody will."""
         self.failed: BaseException | None = None
         several = max(self._size, 1) * AT_A_TIME * 10
         self._tables = list(scene.made.subscriptions(several, first_id=first_id)) if self._size else []
@@ -48,6 +50,8 @@ class _Updates(threading.Thread):
             self._update()
         except BaseException as error:  # told by whoever stops it
             self.failed = error
+        finally:
+            self.goes_on.set()
 
     def _update(self) -> None:
         table, at = pa.concat_tables(self._tables) if self._tables else None, 0
@@ -61,6 +65,7 @@ class _Updates(threading.Thread):
             if len(self._live) > AT_A_TIME:
                 self._scene.engine.unsubscribe_many(self._live.popleft())
             self.done += 2 * self._size
+            self.goes_on.set()
             due += 1 / AT_A_TIME
             time.sleep(max(0.0, due - time.perf_counter()))
 
@@ -77,6 +82,7 @@ class _Updates(threading.Thread):
 def _seen(scene: Scene, rate: int, seconds: float, first_id: int) -> Seen:
     updates = _Updates(scene, rate, first_id)
     updates.start()
+    updates.goes_on.wait()
     events, took, began = scene.events.to_pylist(), list[float](), time.perf_counter()
     while (before := time.perf_counter()) < began + seconds:
         scene.engine.match(events[len(took) % len(events)])
