@@ -24,6 +24,7 @@ from harken.errors import ArgumentError, ArgumentTypeError, EngineBusyError
 from harken.matching.clusters import sharing
 from harken.matching.encoding import matcher as encoding
 from harken.matching.encoding.encoder import Encoder
+from harken.matching.encoding.workspace import Told
 from harken.matching.events.batch import EventBatch
 from harken.matching.parallel import team
 from harken.matching.parallel.options import MOST_THREADS, cores
@@ -497,6 +498,22 @@ def test_a_handler_may_match_with_threads_between_any_two_lines_of_those_that_ha
     assert len(lines) > 30
     assert len(found) == len(lines) + 1
     assert set(found) == {expected}
+
+
+@pytest.mark.parametrize("after", [ALONE, Parallel("se-cp", 2)], ids=str)
+def test_who_fails_in_the_middle_of_an_event_leaves_none_of_its_truths_behind(after, monkeypatch):
+    def refuse(self, part):
+        raise MemoryError
+
+    engine = Engine("propagation")
+    engine.subscribe_many((at, f"a = 1 and x > {at}") for at in range(20_000))
+    with monkeypatch.context() as patched:
+        patched.setattr(Told, "have_more", refuse)
+        with pytest.raises(MemoryError):
+            engine.match_batch([{"a": 1, "x": 20_000}], parallel=Parallel("se-cp", 2))
+    assert sorted(engine.match_batch([{"a": 1, "x": 7}], parallel=after)["subscription"].to_pylist()) == [
+        *range(7)
+    ]
 
 
 def test_where_no_thread_can_be_started_a_call_goes_on_alone(monkeypatch):

@@ -70,9 +70,6 @@ PIECE = 1_024
 ASKED = 4
 """Key tables and columns that are claimed together in phase one."""
 
-MERGED = 16
-"""Predicates whose truth is written in one transaction."""
-
 BLOCK, FIRST, LAST, FIELDS = range(4)
 """Of a piece: the block it is of, and its entries, from the first to before the last."""
 
