@@ -273,8 +273,8 @@ def test_many_integers_take_at_most_16_bytes_each(portion):
 @given(st.integers(0, 52), st.integers(0, 2**64 - 1))
 @settings(max_examples=30)
 def test_ids_that_differ_in_few_bits_want_different_places(shift, seed):
-    hashes = [identifying._hash(np.uint64(number << shift), np.uint64(seed)) for number in range(300)]
-    homes = {int(identifying._home(np.uint64(hashed), 600)) for hashed in hashes}
+    hashes = [identifying.hash_of(np.uint64(number << shift), np.uint64(seed)) for number in range(300)]
+    homes = {int(identifying.home_of(np.uint64(hashed), 600)) for hashed in hashes}
     assert all(0 <= home < 600 for home in homes)
     assert len(homes) > 190  # 236 of 600 are to be expected
 

@@ -359,8 +359,9 @@ def test_a_forked_process_has_threads_of_its_own(mode, crowd, events):
 
 
 LEFT = """
-import os, threading, sys
+import logging, os, threading, sys
 from harken import Engine, Parallel
+logging.disable(logging.WARNING)  # who is the first is told that kernels are compiled
 engine = Engine("dynamic")
 engine.subscribe_many((at, f"x > {at % 100}") for at in range(2_000))
 for mode in ("me-ip", "se-cp", "hybrid"):

@@ -11,7 +11,7 @@ from harken.errors import CapacityError
 from harken.matching.clusters.kernels.blocks import FREE_CLASSES, cluster_sizes, copy_compact, lines_in_use
 from harken.matching.clusters.kernels.choosing import nothing_asked
 from harken.matching.clusters.kernels.filters import make_filters
-from harken.matching.clusters.kernels.placing import ReadClauses, place_clauses, read_clauses, take_out
+from harken.matching.clusters.kernels.placing import ReadClauses, no_paths, place_clauses, read_clauses, take_out
 from harken.matching.clusters.kernels.soundness import Found
 from harken.matching.clusters.soundness import check_clusters, check_filters, check_tables
 from harken.matching.contract import Slots
@@ -226,10 +226,11 @@ class ClusterStore:
     def place(self, predicates: PredicateArrays, chances: Chances, clauses: Clauses) -> None:
         """Put clauses under their best access paths. Linear in their number."""
         residual = np.zeros(int(np.diff(clauses.first).max(initial=0)) + 1, np.int64)
-        asked, done = nothing_asked(predicates), 0
+        asked, paths, done = nothing_asked(predicates, self.tables()), no_paths(self.tables()), 0
         while True:
-            tables, blocks = self.tables(), self.blocks()
-            done = place_clauses(predicates, tables, blocks, self.free, chances, clauses, done, asked, residual)
+            done = place_clauses(
+                predicates, self.tables(), self.blocks(), self.free, chances, clauses, done, asked, paths, residual
+            )
             if done == len(clauses.slot):
                 return
             self.grow()

@@ -235,7 +235,8 @@ class DynamicMatcher(KeyedMatcher):
     def _table_benefits(self) -> npt.NDArray[np.float64]:
         """The checks per event that each key table saves, from a sample of its clusters."""
         store, benefits = self._store, np.zeros(len(self._store.schemas))
-        clause, asked = np.zeros(self._widest + 1, np.int64), nothing_asked(self._predicates.arrays())
+        clause = np.zeros(self._widest + 1, np.int64)
+        asked = nothing_asked(self._predicates.arrays(), store.tables())
         for table in range(FIRST_KEY_TABLE, len(store.schemas)):
             places = store.used_places(table)
             step = 1 + len(places) // SAMPLED_CLUSTERS

@@ -202,10 +202,10 @@ class ClusterMatcher(EncodedMatcher):
         """Move the clauses at these directory entries to the best access paths there are; how many moved."""
         store, moved, done = self._store, np.zeros(1, np.int64), 0
         clause, residual = np.zeros((2, self._widest + 1), np.int64)
-        chances, asked = self._estimated(), nothing_asked(self._predicates.arrays())
+        chances, asked = self._estimated(), nothing_asked(self._predicates.arrays(), store.tables())
         while True:
             arrays, tables, blocks = self._predicates.arrays(), store.tables(), store.blocks()
-            room = Room(store.free, asked, clause, residual)
+            room = Room(store.free, asked, np.zeros(len(tables.base), np.int64), clause, residual)
             done = redistribute(arrays, tables, blocks, chances, places, done, room, moved)
             if done == len(places):
                 return int(moved[0])

@@ -30,7 +30,7 @@ _MULTIPLIER, _SECOND_MULTIPLIER = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D
 
 
 @tight
-def _hash(id: np.uint64, seed: np.uint64) -> np.uint64:
+def hash_of(id: np.uint64, seed: np.uint64) -> np.uint64:
     mixed = id ^ seed
     mixed = (mixed ^ (mixed >> _FIRST)) * _MULTIPLIER
     mixed = (mixed ^ (mixed >> _SECOND)) * _SECOND_MULTIPLIER
@@ -38,7 +38,7 @@ def _hash(id: np.uint64, seed: np.uint64) -> np.uint64:
 
 
 @tight
-def _home(hashed: np.uint64, size: int) -> int:
+def home_of(hashed: np.uint64, size: int) -> int:
     """The place that an id would like, by the upper half of its hash: any number of places will do."""
     return np.int64(((hashed >> _HALF) * np.uint64(size)) >> _HALF)
 
@@ -59,7 +59,7 @@ def _place_of(
     """The place where an id stands, or the empty one where it would."""
     size = len(places)
     tag = hashed & _LOW & ~mask
-    place = _home(hashed, size)
+    place = home_of(hashed, size)
     while True:
         held = np.uint64(places[place])
         if held == 0 or ((held & ~mask) == tag and ids[np.int64(held & mask) - 1] == id):
@@ -71,7 +71,7 @@ def _place_of(
 def find(places: npt.NDArray[np.uint32], ids: npt.NDArray[np.uint64], seed: np.uint64, id: np.uint64) -> int:
     """The slot of one id, or -1."""
     mask = _slot_bits(len(places))
-    held = np.uint64(places[_place_of(places, ids, _hash(id, seed), mask, id)])
+    held = np.uint64(places[_place_of(places, ids, hash_of(id, seed), mask, id)])
     return np.int64(held & mask) - 1
 
 
@@ -79,7 +79,7 @@ def find(places: npt.NDArray[np.uint32], ids: npt.NDArray[np.uint64], seed: np.u
 def _ask_ahead(places: npt.NDArray[np.uint32], seed: np.uint64, ids: npt.NDArray[np.uint64], at: int) -> None:
     """Have the cache line fetched that a later id of a batch will be looked for in."""
     if at + AHEAD < len(ids):
-        prefetch(places, _home(_hash(ids[at + AHEAD], seed), len(places)))
+        prefetch(places, home_of(hash_of(ids[at + AHEAD], seed), len(places)))
 
 
 @tight
@@ -94,7 +94,7 @@ def find_many(
     mask = _slot_bits(len(places))
     for at in range(len(wanted)):
         _ask_ahead(places, seed, wanted, at)
-        held = np.uint64(places[_place_of(places, ids, _hash(wanted[at], seed), mask, wanted[at])])
+        held = np.uint64(places[_place_of(places, ids, hash_of(wanted[at], seed), mask, wanted[at])])
         slots[at] = np.int64(held & mask) - 1
 
 
@@ -110,7 +110,7 @@ def insert(
     mask = _slot_bits(len(places))
     for at in range(len(new)):
         _ask_ahead(places, seed, new, at)
-        hashed = _hash(new[at], seed)
+        hashed = hash_of(new[at], seed)
         place = _place_of(places, ids, hashed, mask, new[at])
         if places[place] != 0:
             return at
@@ -128,8 +128,11 @@ def take_out(
 ) -> None:
     """Take out the ids of slots that are in use."""
     mask = _slot_bits(len(places))
-    for slot in slots:
-        _empty(places, ids, seed, mask, _place_of(places, ids, _hash(ids[slot], seed), mask, ids[slot]))
+    for at in range(len(slots)):
+        if at + AHEAD < len(slots):
+            prefetch(places, home_of(hash_of(ids[slots[at + AHEAD]], seed), len(places)))
+        id = ids[slots[at]]
+        _empty(places, ids, seed, mask, _place_of(places, ids, hash_of(id, seed), mask, id))
 
 
 @tight
@@ -144,7 +147,7 @@ def _empty(
         held = np.uint64(places[place])
         if held == 0:
             break
-        home = _home(_hash(ids[np.int64(held & mask) - 1], seed), size)
+        home = home_of(hash_of(ids[np.int64(held & mask) - 1], seed), size)
         from_home = place - home if home <= place else place - home + size
         from_hole = place - hole if hole <= place else place - hole + size
         if from_home >= from_hole:
@@ -165,8 +168,8 @@ def move(
         if places[at] == 0:
             continue
         slot = np.int64(np.uint64(places[at]) & mask) - 1
-        hashed = _hash(ids[slot], seed)
-        place = _home(hashed, size)
+        hashed = hash_of(ids[slot], seed)
+        place = home_of(hashed, size)
         while into[place] != 0:
             place = place + 1 if place + 1 < size else 0
         into[place] = (hashed & _LOW & ~new_mask) | np.uint64(slot + 1)

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from harken.matching.contract import Slots
 from harken.matching.kernels.layout import Clauses
+from harken.matching.kernels.numbering import number_pairs
 from harken.matching.predicates.rows import Row
 from harken.matching.predicates.table import PredicateTable
 from harken.normal.columns import NestedClauses, codes, filled, places
@@ -230,8 +231,7 @@ def _interned(
     same_row = _same_rows(columns)
     for these in (lengths == 1, lengths > 1):
         first, length = run_first[these], lengths[these]
-        group = _same_runs(same_row, first, length)
-        leaders = _first_of_each(group)
+        group, leaders = _same_runs(same_row, first, length)
         found = _looked_up(columns, first[leaders], length[leaders], predicates)
         words[these] = np.array(found, np.int64)[group]
     return words
@@ -253,42 +253,26 @@ def _same_rows(columns: _Columns) -> npt.NDArray[np.int64]:
     # Shapes are few, and each is a predicate of its own; everything else is told apart by two integers.
     shaped = columns.flat.field("shape").is_valid().to_numpy(zero_copy_only=False)
     code = (columns.attribute * 64 + columns.operator) * 16 + columns.type + 1
-    return _groups(code, np.where(shaped, -1 - np.arange(len(code)), columns.operand))
+    numbers, _ = number_pairs(code, np.where(shaped, -1 - np.arange(len(code)), columns.operand))
+    return numbers
 
 
 def _same_runs(
     same_row: npt.NDArray[np.int64], first: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """A number for each run of rows, from 0 in the order in which they come; the same for the same rows."""
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """A number for each run of rows, from 0 in the order in which they come, the same for the same rows.
+
+    And where each number comes first.
+    """
     group, used = np.zeros(len(first), np.int64), 0
-    for length in np.unique(lengths).tolist():
+    for length in np.flatnonzero(np.bincount(lengths)).tolist():
         those = np.flatnonzero(lengths == length)
         if length > _LONG:
             same = np.arange(len(those))
         else:
             same = same_row[first[those]]
             for step in range(1, length):
-                same = _groups(same, same_row[first[those] + step])
+                same, _ = number_pairs(same, same_row[first[those] + step])
         group[those] = used + same
         used += int(same.max()) + 1
-    return _numbered(group)
-
-
-def _first_of_each(group: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Where each number from 0 on comes first."""
-    first = np.zeros(int(group.max(initial=-1)) + 1, np.int64)
-    first[group[::-1]] = np.arange(len(group))[::-1]
-    return first
-
-
-def _numbered(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Numbers from 0 for distinct values, in the order in which they come."""
-    return np.asarray(pa.array(values).dictionary_encode().indices.to_numpy(), np.int64)
-
-
-def _groups(one: npt.NDArray[np.int64], other: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Numbers from 0 for the distinct pairs of two columns. Arrow's hashing is far faster than sorting."""
-    one_codes, other_codes = pa.array(one).dictionary_encode(), pa.array(other).dictionary_encode()
-    pairs = one_codes.indices.to_numpy().astype(np.int64) * len(other_codes.dictionary)
-    pairs += other_codes.indices.to_numpy()
-    return _numbered(pairs)
+    return number_pairs(group, group)

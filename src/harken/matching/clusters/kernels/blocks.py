@@ -33,6 +33,10 @@ from harken.matching.kernels.layout import (
     WIDTH,
     Blocks,
 )
+from harken.matching.kernels.prefetch import prefetch
+
+AHEAD = 8
+"""How many blocks before one is read its cache line is asked for."""
 
 FREE_CLASSES = 64
 """Free blocks are kept by size in lines; larger ones are left to compaction."""
@@ -60,6 +64,14 @@ def header(words: npt.NDArray[np.uint32], block: int, field: int) -> int:
 def ids_at(words: npt.NDArray[np.uint32], block: int) -> int:
     """Where the entry ids of a block begin."""
     return block * LINE + HEADER + header(words, block, WIDTH) * header(words, block, CAPACITY)
+
+
+@part
+def ask_ahead(blocks: Blocks, places: npt.NDArray[np.int64], at: int) -> None:
+    """Have fetched what a walk over places of the directory will read: of one the place, of one before it the block."""
+    if at + 2 * AHEAD < len(places):
+        prefetch(blocks.directory, places[at + 2 * AHEAD])
+        prefetch(blocks.words, np.int64(blocks.directory[places[at + AHEAD]]) * LINE)
 
 
 # ---------------------------------------------------------------- making and freeing
@@ -268,9 +280,11 @@ def copy_compact(blocks: Blocks, words: npt.NDArray[np.uint32]) -> int:
 @tight
 def lines_in_use(blocks: Blocks) -> int:
     """Cache lines that all clusters would need if none had room to spare."""
-    words, total = blocks.words, 0
-    for first in blocks.directory:
-        block = np.int64(first)
+    words, directory, total = blocks.words, blocks.directory, 0
+    for place in range(len(directory)):
+        if place + AHEAD < len(directory):
+            prefetch(words, np.int64(directory[place + AHEAD]) * LINE)
+        block = np.int64(directory[place])
         while block > 0:
             if words[block * LINE + LENGTH] > 0:
                 total += lines_for(header(words, block, LENGTH), header(words, block, WIDTH))

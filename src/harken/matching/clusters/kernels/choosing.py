@@ -37,11 +37,15 @@ class Asked(NamedTuple):
     """By dimension: the code of the constant, or 0."""
     chance: npt.NDArray[np.float64]
     """That an event has it."""
+    key: npt.NDArray[np.int64]
+    """By table: the key of the clause that was last chosen for, or -1; and the chance that an event has it."""
+    key_chance: npt.NDArray[np.float64]
 
 
-def nothing_asked(predicates: PredicateArrays) -> Asked:
-    """Room for what clauses of these predicates ask for."""
-    return Asked(np.zeros(len(predicates.equal_first), np.int64), np.zeros(len(predicates.equal_first)))
+def nothing_asked(predicates: PredicateArrays, tables: Tables) -> Asked:
+    """Room for what clauses of these predicates ask for in these tables."""
+    dimensions, count = len(predicates.equal_first), len(tables.base)
+    return Asked(np.zeros(dimensions, np.int64), np.zeros(dimensions), np.zeros(count, np.int64), np.zeros(count))
 
 
 @part
@@ -92,6 +96,7 @@ def choose(
     for table in range(FIRST_KEY_TABLE, len(tables.base)):
         if table != without:
             key, chance = _key_of(tables, table, asked)
+            asked.key[table], asked.key_chance[table] = key, chance
             if key >= 0 and chance < best_chance:
                 best_table, best_key, best_chance = table, key, chance
     table, key, chance = choose_without_keys(predicates, chances, clause)
@@ -123,21 +128,27 @@ def choose_without_keys(
 
 
 @part
+def note_as_good(tables: Tables, asked: Asked, chance: float, keys: npt.NDArray[np.int64]) -> None:
+    """By table: the key of the clause chosen for if it has a filter and is about as good as this chance; or -1."""
+    for table in range(FIRST_KEY_TABLE, len(tables.base)):
+        is_as_good = tables.filter[table] > 0 and asked.key_chance[table] <= AS_GOOD * chance
+        keys[table] = asked.key[table] if is_as_good else -1
+
+
+@part
 def emptiest(
-    tables: Tables, blocks: Blocks, asked: Asked, table: int, key: int, chance: float, least: int
+    tables: Tables, blocks: Blocks, keys: npt.NDArray[np.int64], table: int, key: int, least: int
 ) -> tuple[int, int]:
-    """Of the keys with a filter that are about as good as this one, the one with the fewest entries.
+    """Of these keys by table and this one, the one with the fewest entries.
 
     It is this one if no other has at least so many fewer.
     """
     best_table, best_key, fewest = table, key, entries_in(tables, blocks, table, key) - least
     for other in range(FIRST_KEY_TABLE, len(tables.base)):
-        if tables.filter[other] > 0 and other != table:
-            its_key, its_chance = _key_of(tables, other, asked)
-            if its_key >= 0 and its_chance <= AS_GOOD * chance:
-                entries = entries_in(tables, blocks, other, its_key)
-                if entries < fewest:
-                    best_table, best_key, fewest = other, its_key, entries
+        if keys[other] >= 0 and other != table:
+            entries = entries_in(tables, blocks, other, keys[other])
+            if entries < fewest:
+                best_table, best_key, fewest = other, keys[other], entries
     return best_table, best_key
 
 

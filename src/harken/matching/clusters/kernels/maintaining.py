@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.jit import part, tight
-from harken.matching.clusters.kernels.blocks import insert, remove
+from harken.matching.clusters.kernels.blocks import ask_ahead, insert, remove
 from harken.matching.clusters.kernels.choosing import (
     AS_GOOD,
     NO_TABLE,
@@ -17,6 +17,7 @@ from harken.matching.clusters.kernels.choosing import (
     ask_no_more,
     choose,
     emptiest,
+    note_as_good,
     residual_of,
 )
 from harken.matching.clusters.kernels.filters import add_to_filter, renew_filter
@@ -77,8 +78,9 @@ def tally_savings(
     equality count in the row, past the tables, of its dimension. `places` are the directory entries to look at.
     """
     words, selectivity = blocks.words, chances.selectivity
-    for place in places:
-        block = np.int64(blocks.directory[place])
+    for at_place in range(len(places)):
+        ask_ahead(blocks, places, at_place)
+        block = np.int64(blocks.directory[places[at_place]])
         while block > 0:
             base = block * LINE
             table, key = np.int64(words[base + TABLE]), np.int64(words[base + KEY])
@@ -114,8 +116,9 @@ def saved_by(
 ) -> float:
     """The checks per event that a table saves its clauses at these directory entries (section 4's benefit)."""
     words, saved = blocks.words, 0.0
-    for place in places:
-        block = np.int64(blocks.directory[place])
+    for at_place in range(len(places)):
+        ask_ahead(blocks, places, at_place)
+        block = np.int64(blocks.directory[places[at_place]])
         while block > 0:
             base = block * LINE
             length = np.int64(words[base + LENGTH])
@@ -138,6 +141,8 @@ class Room(NamedTuple):
     free: npt.NDArray[np.int64]
     """Free blocks (blocks.py)."""
     asked: Asked
+    as_good: npt.NDArray[np.int64]
+    """By table: keys as good (choosing.py)."""
     clause: npt.NDArray[np.int64]
     """What a clause says, at its longest, and what is left of that beside an access path."""
     residual: npt.NDArray[np.int64]
@@ -195,7 +200,8 @@ def _move(
             AS_GOOD * chance
         ):
             to, at = table, key
-        to, at = emptiest(tables, blocks, room.asked, to, at, chance, EMPTIER)
+        note_as_good(tables, room.asked, chance, room.as_good)
+        to, at = emptiest(tables, blocks, room.as_good, to, at, EMPTIER)
     ask_no_more(predicates, clause, room.asked)
     if to == table and at == key:
         return True

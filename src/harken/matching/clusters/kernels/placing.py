@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.jit import part, tight
-from harken.matching.clusters.kernels.blocks import append, cluster_for, find_entry, header, ids_at, remove
+from harken.matching.clusters.kernels.blocks import AHEAD, append, cluster_for, find_entry, header, ids_at, remove
 from harken.matching.clusters.kernels.choosing import (
     NO_TABLE,
     Asked,
@@ -26,6 +26,7 @@ from harken.matching.clusters.kernels.choosing import (
     ask_no_more,
     choose,
     emptiest,
+    note_as_good,
     residual_of,
 )
 from harken.matching.clusters.kernels.filters import add_to_filter, renew_filter
@@ -40,6 +41,7 @@ from harken.matching.kernels.layout import (
     AFTER,
     CAPACITY,
     CLAUSE,
+    FILTER,
     FIRST_KEY_TABLE,
     HEADER,
     KEY,
@@ -58,12 +60,30 @@ from harken.matching.kernels.layout import (
     PredicateArrays,
     Tables,
 )
+from harken.matching.kernels.prefetch import prefetch
+
+TOGETHER = 32
+"""Clauses that are placed together: as many cache lines as the processor can wait for at once, and more."""
 
 SEEN = 256
 """Entries of a cluster that are looked at for one that asks the same."""
 
 
 # ---------------------------------------------------------------- in
+
+
+class Paths(NamedTuple):
+    """The access paths of clauses that are placed together."""
+
+    table: npt.NDArray[np.int64]
+    key: npt.NDArray[np.int64]
+    as_good: npt.NDArray[np.int64]
+    """By clause and table: keys about as good (choosing.py)."""
+
+
+def no_paths(tables: Tables) -> Paths:
+    """Room for those of clauses that are placed together."""
+    return Paths(*np.zeros((2, TOGETHER), np.int64), np.zeros((TOGETHER, len(tables.base)), np.int64))
 
 
 @tight
@@ -76,21 +96,66 @@ def place_clauses(
     clauses: Clauses,
     start: int,
     asked: Asked,
+    paths: Paths,
     residual: npt.NDArray[np.int64],
 ) -> int:
-    """Put clauses, from `start` on, under their best access paths; the first without room, or their number."""
-    for clause in range(start, len(clauses.slot)):
-        words = clauses.words[clauses.first[clause] : clauses.first[clause + 1]]
-        ask(predicates, chances, words, asked)
-        table, key, chance = choose(predicates, tables, chances, words, asked, NO_TABLE)
-        if tables.filter[table] > 0:
-            table, key = emptiest(tables, blocks, asked, table, key, chance, 0)
-        ask_no_more(predicates, words, asked)
-        width = residual_of(predicates, tables, chances, table, key, words, residual)
-        slot, alone = clauses.slot[clause], clauses.alone[clause]
-        if not _enter(predicates, tables, blocks, free, table, key, residual, width, slot, alone):
-            return clause
+    """Put clauses, from `start` on, under their best access paths; the first without room, or their number.
+
+    Where they go lies all over the memory. So each step is made for some of them, one after the other, and asks
+    for the cache lines of the next step, which have come when it begins.
+    """
+    for first in range(start, len(clauses.slot), TOGETHER):
+        last = min(first + TOGETHER, len(clauses.slot))
+        for clause in range(first, last):
+            words = clauses.words[clauses.first[clause] : clauses.first[clause + 1]]
+            _choose_path(predicates, tables, blocks, chances, words, asked, paths, clause - first)
+        for at in range(last - first):
+            _prefer_the_emptiest(tables, blocks, paths, at)
+        for at in range(last - first):
+            block = np.int64(blocks.directory[tables.base[paths.table[at]] + paths.key[at]])
+            prefetch(blocks.words, block * LINE)
+            prefetch(blocks.words, (block + 1) * LINE)
+        for clause in range(first, last):
+            table, key = paths.table[clause - first], paths.key[clause - first]
+            words = clauses.words[clauses.first[clause] : clauses.first[clause + 1]]
+            slot, alone = clauses.slot[clause], clauses.alone[clause]
+            width = residual_of(predicates, tables, chances, table, key, words, residual)
+            if not _enter(predicates, tables, blocks, free, table, key, residual, width, slot, alone):
+                return clause
     return len(clauses.slot)
+
+
+@part
+def _choose_path(
+    predicates: PredicateArrays,
+    tables: Tables,
+    blocks: Blocks,
+    chances: Chances,
+    words: npt.NDArray[np.int64],
+    asked: Asked,
+    paths: Paths,
+    at: int,
+) -> None:
+    """Note the best access path of a clause and, if that has a filter, those about as good; ask for their filters."""
+    ask(predicates, chances, words, asked)
+    table, key, chance = choose(predicates, tables, chances, words, asked, NO_TABLE)
+    paths.table[at], paths.key[at] = table, key
+    if tables.filter[table] > 0:
+        note_as_good(tables, asked, chance, paths.as_good[at])
+        for other in range(FIRST_KEY_TABLE, len(tables.base)):
+            if paths.as_good[at, other] >= 0:
+                prefetch(blocks.filters, (tables.filter[other] + paths.as_good[at, other]) * FILTER)
+    ask_no_more(predicates, words, asked)
+
+
+@part
+def _prefer_the_emptiest(tables: Tables, blocks: Blocks, paths: Paths, at: int) -> None:
+    """Settle for the emptiest of keys that are as good, and ask for its place in the directory."""
+    table, key = paths.table[at], paths.key[at]
+    if tables.filter[table] > 0:
+        table, key = emptiest(tables, blocks, paths.as_good[at], table, key, 0)
+        paths.table[at], paths.key[at] = table, key
+    prefetch(blocks.directory, tables.base[table] + key)
 
 
 @part
@@ -184,11 +249,29 @@ def take_out(
     Returns the first that found no room for its words, or their number; and how many words there are.
     """
     for at in range(start, len(slots)):
+        _ask_ahead(tables, blocks, slots, at)
         while blocks.block_of[slots[at]] > 0:
             if count + widest > len(taken):
                 return at, count
             count += _take_clause(predicates, tables, blocks, slots[at], taken[count:])
     return len(slots), count
+
+
+@part
+def _ask_ahead(tables: Tables, blocks: Blocks, slots: npt.NDArray[np.int64], at: int) -> None:
+    """Have the cache lines fetched that taking out later slots will read: first a block, then what stands at its key."""
+    if at + 2 * AHEAD < len(slots):
+        block = np.int64(blocks.block_of[slots[at + 2 * AHEAD]])
+        if block < SHARED:
+            prefetch(blocks.words, block * LINE)
+            prefetch(blocks.words, (block + 1) * LINE)
+    if at + AHEAD < len(slots):
+        block = np.int64(blocks.block_of[slots[at + AHEAD]])
+        if 0 < block < SHARED:
+            table, key = header(blocks.words, block, TABLE), header(blocks.words, block, KEY)
+            prefetch(blocks.directory, tables.base[table] + key)
+            if tables.filter[table] > 0:
+                prefetch(blocks.filters, (tables.filter[table] + key) * FILTER)
 
 
 @part
