@@ -22,7 +22,7 @@ from harken.explanation import Explanation, explain
 from harken.intake import Compiled, One, SubscriptionSource, compiled
 from harken.locking import Door
 from harken.matching import registry
-from harken.matching.contract import AccessPath, Foreseeing, Learning, Slots, Stats
+from harken.matching.contract import AccessPath, Learning, Slots, Stats
 from harken.matching.events.batch import EventSource, add_up, checked_event
 from harken.matching.events.mixed import batch_from
 from harken.matching.events.tables import MixedTable, frame_of
@@ -403,8 +403,7 @@ class Engine:
 
     def _make(self, change: Change) -> None:
         """Make a change, alone, and all of it or nothing. Only in turn."""
-        if isinstance(self._matcher, Foreseeing):
-            self._matcher.foresee()
+        self._matcher.foresee()
         try:
             self._door.close()
             self._change = change

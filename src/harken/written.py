@@ -310,9 +310,10 @@ class Written:
 
 def _by_block(numbers: npt.NDArray[np.uint32]) -> Iterator[tuple[int, list[int]]]:
     """The places of texts in their blocks, block by block."""
-    if len(numbers) == 1:  # the most usual case by far, and the rest takes a while to set up
-        block, place = divmod(int(numbers[0]) - 1, BLOCK)
-        yield block, [place]
+    if len(numbers) < 2:  # the most usual cases by far, and the rest takes a while to set up
+        for number in numbers.tolist():
+            block, place = divmod(number - 1, BLOCK)
+            yield block, [place]
         return
     blocks, places = np.divmod(np.sort(numbers).astype(np.int64) - 1, BLOCK)
     going, first = np.unique(blocks, return_index=True)

@@ -10,7 +10,6 @@ import numpy as np
 from harken.locking import Door
 from harken.matching.contract import (
     AccessPath,
-    Foreseeing,
     Incoming,
     InParallel,
     Learning,
@@ -109,8 +108,7 @@ class AutoMatcher:
 
     def foresee(self) -> None:
         """As the algorithm in use does."""
-        if isinstance(self._matcher, Foreseeing):
-            self._matcher.foresee()
+        self._matcher.foresee()
 
     def learn(self, events: EventBatch) -> None:
         """As the algorithm in use does; evaluating each expression, there is nothing to learn."""

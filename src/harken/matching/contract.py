@@ -111,6 +111,9 @@ class Matcher(Protocol):
         Changes nothing; others may match meanwhile.
         """
 
+    def foresee(self) -> None:
+        """Find out whether the next change has to arrange all anew. Others may match meanwhile."""
+
     def add(self, slots: Slots, incoming: Incoming) -> None:
         """Take in subscriptions under slots that are not in use."""
 
@@ -157,14 +160,6 @@ class Saveable(Protocol):
         `slots` are those in use, ascending. Nothing of the state is believed: ValueError, or another of
         `saving.DAMAGE`, if it is not one that the next call can work with.
         """
-
-
-@runtime_checkable
-class Foreseeing(Protocol):
-    """A matcher that arranges itself anew now and then, as part of a change."""
-
-    def foresee(self) -> None:
-        """Find out whether the next change has to, which takes a while. Must not run beside changes."""
 
 
 @runtime_checkable

@@ -30,6 +30,9 @@ class ReferenceMatcher:
         """Have the expressions parsed."""
         _ = incoming.expressions
 
+    def foresee(self) -> None:
+        """There is nothing to arrange."""
+
     def add(self, slots: Slots, incoming: Incoming) -> None:
         """Keep the expressions. Linear in their number."""
         for slot, expression in zip(slots.tolist(), incoming.expressions, strict=True):

@@ -39,7 +39,7 @@ LARGE_PART = 2
 SAMPLED_FOR_SAVINGS = 100_000
 """Clusters that are looked at to see what further tables would save."""
 
-SAMPLED_CLUSTERS = 2_000
+SAMPLED_CLUSTERS = 1_000
 """Clusters of a table that are looked at to see what it saves."""
 
 
@@ -64,7 +64,7 @@ class DynamicMatcher(KeyedMatcher):
         self._margin = margin
         self._patience = patience
         self._changes = 0
-        self._pays = False
+        self._foreseen: npt.NDArray[np.float64] | None = None
         self._moves = 0
         self._made = 0
         self._dropped = 0
@@ -104,8 +104,9 @@ class DynamicMatcher(KeyedMatcher):
     def _maintain(self, change: int) -> None:
         """Reorganise when enough has changed: at once after a large change, else if that was foreseen to pay."""
         self._changes += abs(change)
-        if self.adapt and (self._pays or (abs(change) >= self._enough() // LARGE_PART and self._is_due())):
-            self._changes, self._pays = 0, False
+        is_large = abs(change) >= self._enough() // LARGE_PART
+        if self.adapt and (self._foreseen is not None or (is_large and self._is_due())):
+            self._changes = 0
             self.reorganise()
 
     def _enough(self) -> int:
@@ -127,12 +128,14 @@ class DynamicMatcher(KeyedMatcher):
             self._estimated()
         least, worth = self._margin * self._worth() / 3, self._margin * self._worth()
         benefits = self._table_benefits()
-        self._pays = (
+        pays = (
             any(self._is_idle(table, benefits, least) for table in self._key_tables())
             or bool(self._best_schemas(worth))
             or self._store.is_untidy()
         )
-        if not self._pays:
+        if pays:
+            self._foreseen = benefits
+        else:
             self._changes = 0
             for table in self._key_tables():
                 self._benefits[self._store.schemas[table]] = float(benefits[table])
@@ -150,8 +153,10 @@ class DynamicMatcher(KeyedMatcher):
         """Drop tables that do not pay, then make those that do, best first, as long as there are any."""
         with self._changing():
             self._chances = None
-            worth = self._worth()
-            self._drop_idle(self._margin * worth / 3)
+            worth, benefits = self._worth(), self._foreseen
+            self._foreseen = None
+            # What was foreseen holds a few changes later.
+            self._drop_idle(self._margin * worth / 3, self._table_benefits() if benefits is None else benefits)
             while len(self._store.schemas) < MOST_TABLES:
                 wanted = self._best_schemas(self._margin * worth)
                 if not wanted:
@@ -210,13 +215,12 @@ class DynamicMatcher(KeyedMatcher):
         counts = self._predicates.equality_counts()
         return sorted(map(int, np.argsort(-counts, kind="stable")[:MOST_DIMENSIONS]))
 
-    def _drop_idle(self, least: float) -> None:
+    def _drop_idle(self, least: float, benefits: npt.NDArray[np.float64]) -> None:
         """Drop the table that saves the fewest checks, compared with the next best access paths, if too few.
 
         One at a time: what a table saves depends on which others there are, and many may stand in for each other.
         Empty tables go too, and those that constants have outgrown; if they still pay, they come back larger.
         """
-        benefits = self._table_benefits()
         population = self._store.tables().population
         excess = {
             table: benefits[table] - least * self._looked_up(self._store.schemas[table])

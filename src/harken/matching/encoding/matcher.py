@@ -82,6 +82,9 @@ class EncodedMatcher(ABC):
         self._predicates.check_room(predicates, attributes)
         self._check_clauses(clauses, predicates)
 
+    def foresee(self) -> None:  # noqa: B027  # most do not
+        """Nothing is ever arranged anew, unless a subclass does."""
+
     def add(self, slots: Slots, incoming: Incoming) -> None:
         """Translate and enter. Linear in the number of predicates."""
         with self._changing():

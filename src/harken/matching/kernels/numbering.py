@@ -1,7 +1,7 @@
 """Numbers for the distinct pairs of two columns, from 0 in the order in which they come.
 
-A hash table of open addressing: a place holds 0 if it is empty, and otherwise a number plus 1; `first` says for each
-number where its pair came first, and so what the pair is.
+A hash table of open addressing: a place holds 0 if it is empty, and otherwise a number plus 1; `first` says for
+each number where its pair came first, and so what the pair is.
 """
 
 from __future__ import annotations

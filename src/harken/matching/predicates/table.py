@@ -183,14 +183,14 @@ class PredicateTable:
 
     def use(self, words: npt.NDArray[np.int64]) -> None:
         """Count clauses that use predicates. Brings labels up to date after `intern`."""
-        self._columns.uses.values[:] += np.bincount(words, minlength=len(self))
+        np.add.at(self._columns.uses.values, words, 1)
         self._intervals.settle(self.dimensions)
 
     def release(self, words: npt.NDArray[np.int64]) -> None:
         """Count clauses that no longer use predicates; those that nobody uses are forgotten."""
         uses = self._columns.uses.values
-        uses -= np.bincount(words, minlength=len(self))
-        for number in np.unique(words[uses[words] == 0]).tolist():
+        np.subtract.at(uses, words, 1)
+        for number in sorted(set(words[uses[words] == 0].tolist())):
             self._forget(number)
 
     def reband(self) -> list[int]:

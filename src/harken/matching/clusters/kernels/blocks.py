@@ -68,7 +68,7 @@ def ids_at(words: npt.NDArray[np.uint32], block: int) -> int:
 
 @part
 def ask_ahead(blocks: Blocks, places: npt.NDArray[np.int64], at: int) -> None:
-    """Have fetched what a walk over places of the directory will read: of one the place, of one before it the block."""
+    """Have the cache lines fetched that a walk over places needs: of one the place, of one before it the block."""
     if at + 2 * AHEAD < len(places):
         prefetch(blocks.directory, places[at + 2 * AHEAD])
         prefetch(blocks.words, np.int64(blocks.directory[places[at + AHEAD]]) * LINE)

@@ -165,6 +165,7 @@ def redistribute(
     """
     words = blocks.words
     for number in range(start, len(places)):
+        ask_ahead(blocks, places, number)
         block = np.int64(blocks.directory[places[number]])
         while block > 0:
             base, before = block * LINE, moved[0]

@@ -83,7 +83,8 @@ class Paths(NamedTuple):
 
 def no_paths(tables: Tables) -> Paths:
     """Room for those of clauses that are placed together."""
-    return Paths(*np.zeros((2, TOGETHER), np.int64), np.zeros((TOGETHER, len(tables.base)), np.int64))
+    table, key = np.zeros((2, TOGETHER), np.int64)
+    return Paths(table, key, np.zeros((TOGETHER, len(tables.base)), np.int64))
 
 
 @tight
@@ -136,7 +137,7 @@ def _choose_path(
     paths: Paths,
     at: int,
 ) -> None:
-    """Note the best access path of a clause and, if that has a filter, those about as good; ask for their filters."""
+    """Note the best access path of a clause and, if it has a filter, those about as good; fetch their filters."""
     ask(predicates, chances, words, asked)
     table, key, chance = choose(predicates, tables, chances, words, asked, NO_TABLE)
     paths.table[at], paths.key[at] = table, key
@@ -259,7 +260,7 @@ def take_out(
 
 @part
 def _ask_ahead(tables: Tables, blocks: Blocks, slots: npt.NDArray[np.int64], at: int) -> None:
-    """Have the cache lines fetched that taking out later slots will read: first a block, then what stands at its key."""
+    """Have the cache lines fetched that later slots need: first their blocks, then what stands at their keys."""
     if at + 2 * AHEAD < len(slots):
         block = np.int64(blocks.block_of[slots[at + 2 * AHEAD]])
         if block < SHARED:
