@@ -31,6 +31,7 @@ _MULTIPLIER, _SECOND_MULTIPLIER = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D
 
 @tight
 def hash_of(id: np.uint64, seed: np.uint64) -> np.uint64:
+    """The hash of SplitMix64."""
     mixed = id ^ seed
     mixed = (mixed ^ (mixed >> _FIRST)) * _MULTIPLIER
     mixed = (mixed ^ (mixed >> _SECOND)) * _SECOND_MULTIPLIER
