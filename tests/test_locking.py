@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from harken.errors import EngineBusyError
-from harken.locking import Door, SharedLock, _Forks, watch_forks
+from harken.locking import FORK_PATIENCE, Door, SharedLock, _Forks, watch_forks
 
 
 @contextmanager
@@ -182,16 +182,47 @@ def is_free(door: Door) -> bool:
     return not thread.is_alive()
 
 
-def test_who_is_met_while_registering_by_a_signal_handler_of_its_own_does_not_wait_for_itself():
-    door, met = Door(), list[bool]()
+def test_a_fork_does_not_wait_for_a_change_that_waits_for_its_own_thread():
+    door, done = Door(), list[str]()
 
-    def meet() -> None:
-        with door._registering:
-            read(door)
-            met.append(True)
+    def change_slowly() -> None:
+        with door.turn():
+            door.close()
+            done.append("changed")
+            door.open()
 
-    in_thread(meet).join(10)
-    assert met == [True]
+    reader = door.reading()
+    reader.inside += 1  # as a handler of signals that comes in the middle of a match
+    changing = in_thread(change_slowly)
+    while not door.closed:
+        time.sleep(0.001)
+    began = time.monotonic()
+    _Forks.before()
+    _Forks.after(child=False)
+    assert time.monotonic() - began < FORK_PATIENCE / 2
+    assert done == []
+    reader.inside -= 1
+    changing.join(60)
+    assert done == ["changed"]
+    assert is_free(door)
+
+
+def test_a_fork_waits_for_no_change_for_ever(monkeypatch):
+    monkeypatch.setattr("harken.locking.FORK_PATIENCE", 0.05)
+    door, held, over = Door(), threading.Event(), threading.Event()
+
+    def change_for_ever() -> None:
+        with door.turn():
+            held.set()
+            over.wait(60)
+
+    changing = in_thread(change_for_ever)
+    held.wait(60)
+    _Forks.before()
+    _Forks.after(child=False)
+    over.set()
+    changing.join(60)
+    assert is_free(door)
 
 
 def test_a_shared_lock_lets_its_thread_in_again_and_is_nobodys_in_a_child():

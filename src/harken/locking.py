@@ -19,7 +19,8 @@ lets the thread in that holds it, and what would see half a change or make one w
 **Threads that end** take their counter with them. **Forks** wait for running changes, so that the child has whole
 engines; it starts with new locks and no readers, as nobody is left to leave. They wait in the order in which doors
 were made: whoever holds one while waiting for another made that one later. What is taken within changes, and never
-the other way round, they wait for last.
+the other way round, they wait for last. No such wait is for ever, as who forks may be waited for in turn: then the
+child finds a change that was interrupted.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import ClassVar, Protocol, TypeVar
 
 from harken.errors import EngineBusyError
@@ -42,12 +45,15 @@ PAUSE = 50e-6
 PATIENCE = 2_000
 """Looks until they are taken not to come."""
 
+FORK_PATIENCE = 10.0
+"""Seconds that a fork waits for a change."""
+
 
 class OwnedLock(Protocol):
     """A lock that one thread may take several times: `threading.RLock`, which can say more than it is typed to."""
 
-    def acquire(self) -> bool:
-        """Take it, once more."""
+    def acquire(self, *, timeout: float = -1) -> bool:
+        """Take it, once more; False if that takes longer than so many seconds."""
 
     def release(self) -> None:
         """Give it back, once."""
@@ -94,7 +100,6 @@ class Door:
         self._own = threading.local()
         self._readers: list[weakref.ref[Reader]] = []
         self._aside: set[Reader] = set()
-        self._registering = threading.RLock()  # a finaliser that reads may come in between, in this very thread
         self._changes: OwnedLock = threading.RLock()  # type: ignore[assignment]  # see OwnedLock
 
     def reading(self) -> Reader:
@@ -105,11 +110,10 @@ class Door:
             return self._new_reader()
 
     def _new_reader(self) -> Reader:
+        # In one step, without a lock: a handler or finaliser that comes in between may match with other threads,
+        # which come here too. Readers of threads that have ended go by themselves.
         reader = Reader()
-        # Those of threads that have ended go; who looks at the old list loses nothing. A signal handler that gets
-        # in between is over before this goes on, and so is its reader.
-        with self._registering:
-            self._readers = [*(each for each in self._readers if each() is not None), weakref.ref(reader)]
+        self._readers.append(weakref.ref(reader, partial(_leave, self._readers)))
         self._own.reader = reader
         return reader
 
@@ -165,7 +169,7 @@ class Door:
                 time.sleep(PAUSE)
 
     def _are_some_inside(self) -> bool:
-        readers = [each() for each in self._readers]
+        readers = [each() for each in tuple(self._readers)]
         return any(reader is not None and reader.inside for reader in readers)
 
     def open(self) -> None:
@@ -173,18 +177,24 @@ class Door:
         self.closed = False
 
     def before_fork(self) -> None:
-        """Wait for a running change."""
-        self._changes.acquire()
+        """Wait for a running change, unless it waits until this very thread is out, and so has not begun."""
+        if not self.reading().inside:
+            self._changes.acquire(timeout=FORK_PATIENCE)
 
     def after_fork(self, *, child: bool) -> None:
         """Go on; in the child, without those that nobody is left to release."""
         if not child:
-            if self._changes._is_owned():  # or it was interrupted while it waited
+            if self._changes._is_owned():  # or it did not wait, or in vain
                 self._changes.release()
             return
         was_closed = self.closed
         self._start_anew()
         self.closed = was_closed  # as after an interrupt
+
+
+def _leave(readers: list[weakref.ref[Reader]], gone: weakref.ref[Reader]) -> None:
+    with suppress(ValueError):
+        readers.remove(gone)
 
 
 class SharedLock:
@@ -217,11 +227,18 @@ class Forked(Protocol):
         """Go on, in the parent or in the child; again, if that was interrupted. Not every wait was successful."""
 
 
+class ForkedLast(Forked, Protocol):
+    """What has to know when all others do, and is waited for before any of them."""
+
+    def wait(self) -> None:
+        """Wait, for longer than `before_fork` may, as so far nobody is kept from changing anything."""
+
+
 class _Forks:
     """All that has to know. Without a lock, as whoever holds one of theirs may make another of them."""
 
     watched: ClassVar[dict[int, weakref.ref[Forked]]] = {}
-    last: ClassVar[list[Forked]] = []
+    last: ClassVar[list[ForkedLast]] = []
     numbers = itertools.count()
     own = threading.local()
     """What a thread that forks has begun to wait for."""
@@ -229,17 +246,16 @@ class _Forks:
     @classmethod
     def living(cls) -> list[Forked]:
         """Those that there are, in the order in which they came."""
-        return [one for each in list(cls.watched.values()) if (one := each()) is not None] + cls.last
+        return [*(one for each in list(cls.watched.values()) if (one := each()) is not None), *cls.last]
 
     @classmethod
     def before(cls) -> None:
-        for each in cls.last:  # which may take long, and so far nobody is kept from changing anything
-            each.before_fork()
-            each.after_fork(child=False)
+        for each in cls.last:
+            each.wait()
         told = cls.own.told = list[Forked]()
-        for each in cls.living():
-            told.append(each)  # before it waits, which an interrupt may end: then the process forks all the same
-            each.before_fork()
+        for one in cls.living():
+            told.append(one)  # before it waits, which an interrupt may end: then the process forks all the same
+            one.before_fork()
 
     @classmethod
     def after(cls, *, child: bool) -> None:
@@ -263,7 +279,7 @@ def watch_forks(one: Forked) -> None:
     watched[number] = weakref.ref(one, lambda _: watched.pop(number, None))
 
 
-def watch_forks_last(one: Forked) -> None:
+def watch_forks_last(one: ForkedLast) -> None:
     """Tell something of forks when all others have been told, as long as the process lives."""
     _Forks.last.append(one)
 

@@ -10,6 +10,7 @@ import pytest
 from numba.core.compiler_lock import global_compiler_lock
 
 from harken import jit
+from harken.errors import EngineBusyError
 from harken.jit import kernel
 
 
@@ -36,9 +37,22 @@ def test_a_process_forked_while_a_thread_compiles_can_compile():
     assert kernel(lambda number: number + 2)(1) == 3, "here too"
 
 
+def test_who_calls_a_kernel_while_his_own_thread_compiles_is_told_that_it_is_busy():
+    fresh = kernel(lambda number: number + 4)
+    with (
+        global_compiler_lock,
+        pytest.raises(EngineBusyError, match="compiled further up"),
+    ):  # as a handler of signals
+        fresh(1)
+    assert fresh(1) == 5
+    with global_compiler_lock:
+        assert fresh(2) == 6
+
+
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_thread_that_compiles_for_ever_holds_up_a_fork_and_its_child_not_for_ever(monkeypatch):
     monkeypatch.setattr(jit, "PATIENCE", 0.1)
+    monkeypatch.setattr(jit, "BRIEFLY", 0.1)
     begun, over = threading.Event(), threading.Event()
 
     def compile_for_ever() -> None:

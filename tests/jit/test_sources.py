@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os
 import shutil
 import subprocess
 import sys
@@ -51,6 +52,45 @@ def test_an_edit_of_a_constant_that_only_the_callee_sees_changes_the_answer_and_
     warm_shop.edit("constants.py", FILES["constants.py"])
     again = warm_shop.use()
     assert (again.totals, again.compiled) == ([10, 10, 12], 0)
+
+
+def test_who_loads_one_text_and_compiles_after_it_was_edited_keeps_nothing_under_the_name_of_the_new(shop: Shop):
+    before = "from typing import NamedTuple\nclass Pair(NamedTuple):\n    left: object\n    right: object\n"
+    after = before.replace("left", "other").replace("right", "left").replace("other", "right")
+    shop.edit("pairs.py", before)
+    shop.edit(
+        "picking.py",
+        "from harken.jit import tight\nfrom shop.pairs import Pair\n\n"
+        "@tight\ndef picked(pair):\n    return pair.left[0]\n",
+    )
+    use = (
+        "import numpy as np\nfrom pathlib import Path\nfrom shop.picking import picked\n"
+        "from shop.pairs import Pair\n{}\nprint(picked(Pair(left=np.array([1]), right=np.array([2]))))"
+    )
+    edited = use.format(f"Path({str(shop.package / 'pairs.py')!r}).write_text({after!r})")
+    for code in (edited, use.format("")):
+        process = shop.start(code)
+        said, errors = process.communicate(timeout=300)
+        assert (said.strip(), process.returncode) == ("1", 0), errors
+
+
+def test_no_kernel_is_made_of_anything_that_another_process_has_otherwise():
+    code = (
+        "import importlib, sys\nfrom harken.jit import sources\n"
+        "for name in sys.argv[1:]:\n    importlib.import_module(name)\n"
+        "print([sources.digest(name) for name in sys.argv[1:]])"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code, *KERNELS],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(said) == 1
 
 
 def test_an_edit_elsewhere_in_the_package_compiles_nothing(warm_shop: Shop):

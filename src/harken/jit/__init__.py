@@ -19,12 +19,13 @@ import numba
 import numpy as np
 from numba.core.compiler_lock import global_compiler_lock
 
+from harken.errors import EngineBusyError
 from harken.jit import options, sources, turns
 from harken.jit.keeping import KeptKernels
 from harken.locking import watch_forks_last
 
-PATIENCE = 30.0
-"""Seconds that a fork waits for those who compile."""
+PATIENCE, BRIEFLY = 30.0, 1.0
+"""Seconds that a fork waits for those who compile: before it keeps others from changing anything, and after."""
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -69,11 +70,25 @@ def _compiled(
     sources.note(function)
     tuned = tuned if tuned and options.hold() else {}
     dispatcher: Any = numba.njit(**options.COMMON, **tuned)(function)
+    dispatcher._compile_for_args = _unless_compiling(dispatcher._compile_for_args)
     if keep:
         # numba would tell by a kernel's own file whether it is still the same, and not look at its callees'.
         dispatcher._cache = kept = KeptKernels(function, tuned)
         dispatcher.compile = kept.in_turn(dispatcher.compile)
     return cast("Callable[Parameters, Result]", dispatcher)
+
+
+def _unless_compiling(compiling: Callable[..., Any]) -> Callable[..., Any]:
+    """Numba's way to compile what is called, refused in a signal handler that came while its thread compiled."""
+
+    def compiled(*arguments: Any, **named: Any) -> Any:
+        if is_compiling():
+            raise EngineBusyError(
+                "kernels are being compiled further up in this very thread, and this needs another"
+            )
+        return compiling(*arguments, **named)
+
+    return compiled
 
 
 def is_compiling() -> bool:
@@ -88,9 +103,14 @@ class _Compiling:
     a signal handler that came while it compiled.
     """
 
-    def before_fork(self) -> None:
+    def wait(self) -> None:
         """Wait until nobody compiles, for so long as that may take."""
-        global_compiler_lock._lock.acquire(timeout=PATIENCE)
+        if global_compiler_lock._lock.acquire(timeout=PATIENCE):
+            global_compiler_lock._lock.release()
+
+    def before_fork(self) -> None:
+        """Have nobody compile."""
+        global_compiler_lock._lock.acquire(timeout=BRIEFLY)
 
     def after_fork(self, *, child: bool) -> None:
         """Go on compiling, here and there; in the child nobody else does."""

@@ -32,9 +32,15 @@ _VERSIONS = f"{sys.version} numba {numba.__version__} llvmlite {llvmlite.__versi
 
 
 def note(function: Callable[..., object]) -> None:
-    """Read the text of a function's module now, while it is the text that was loaded."""
+    """Read the texts of a function's module and of those it is made of now, while they are what was loaded."""
     if function.__module__ in sys.modules:
-        _text(function.__module__)
+        _note(function.__module__)
+
+
+@functools.cache
+def _note(module: str) -> None:
+    for name in _reached(module):
+        _text(name)
 
 
 def digest(module: str) -> str | None:

@@ -24,7 +24,7 @@ from harken.matching.parallel.kernels.sharing import (
     begin_share,
     claim,
     meet,
-    new_control,
+    new_controls,
     new_member,
 )
 from harken.matching.parallel.kernels.transactions import begin, commit, new_log, new_versions, read, write
@@ -122,7 +122,8 @@ def at_once(*work: Callable[[], object]) -> list[object]:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("items", "block", "threads"), [(5_000, 1, 4), (10_000, 7, 3), (3, 100, 4), (0, 1, 2)])
 def test_every_item_is_claimed_once(way, items, block, threads):
-    control, members, taken = new_control(), [new_member() for _ in range(threads)], np.zeros(items, np.int64)
+    ((control,), _), taken = new_controls(1), np.zeros(items, np.int64)
+    members = [new_member() for _ in range(threads)]
     at_once(
         *(
             lambda number=number: take_all(control, members[number], WAYS[way], number, threads, block, taken)
@@ -136,7 +137,7 @@ def test_every_item_is_claimed_once(way, items, block, threads):
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_nobody_passes_a_barrier_before_all_have_come(threads):
-    control, seen = new_control(), np.full(threads, -1, np.int64)
+    ((control,), _), seen = new_controls(1), np.full(threads, -1, np.int64)
     assert all(
         at_once(
             *(
@@ -148,7 +149,7 @@ def test_nobody_passes_a_barrier_before_all_have_come(threads):
 
 
 def test_who_waits_for_one_that_has_failed_stops():
-    control, seen = new_control(), np.full(2, -1, np.int64)
+    ((control,), _), seen = new_controls(1), np.full(2, -1, np.int64)
     control.words[STOP] = 1
     assert at_once(lambda: take_rounds(control, new_member(), 2, 10, seen, 0)) == [False]
 

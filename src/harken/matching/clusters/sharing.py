@@ -26,9 +26,9 @@ from harken.matching.parallel.kernels.sharing import (
     LOCK,
     STATIC,
     STM,
-    STOP,
     WORDS,
-    new_control,
+    Control,
+    new_controls,
     new_member,
 )
 from harken.matching.parallel.options import Parallel
@@ -54,7 +54,7 @@ class Independent:
         self._events, self._ahead, self._way = events, ahead, _WAYS[parallel.sync]
         count = len(events.code)
         self._size = parallel.block or max(1, min(MOST_EVENTS, count // (threads * PORTIONS)))
-        self._control = new_control()
+        (self._control,), self.stop = new_controls(1)
         self.members, self.at_once = [new_member() for _ in range(threads)], threads
         if self._way == STATIC:
             for number, member in enumerate(self.members):
@@ -82,10 +82,6 @@ class Independent:
                 return True
             told.have_more(0.0)
 
-    def stop(self) -> None:
-        """Claim nothing any more."""
-        self._control.words[STOP] = 1
-
 
 class Collaborative:
     """Groups of threads match events together, as many `at_once` as there are groups: one of all, or several."""
@@ -104,19 +100,20 @@ class Collaborative:
         """Groups of `size` threads. An event may open so many blocks, and satisfy so many predicates, at most."""
         self._index, self._satisfied = index, satisfied
         self._events, self._ahead, self._way = events, ahead, _WAYS[parallel.sync]
-        self._size, self._everyone = parallel.block or PIECES, new_control()
+        self._size = parallel.block or PIECES
         self.members = [new_member() for _ in range(threads)]
         self.at_once = -(-threads // size)
         self._pieces = FIELDS * (blocks + int(index[1].population.sum()) // PIECE + 1)
+        (self._everyone, *controls), self.stop = new_controls(1 + self.at_once)
         self._groups = list[Group]()
         self._seats = np.zeros((threads, SEAT), np.int64)
         for number in range(self.at_once):
             seats = self._seats[number * size : (number + 1) * size]
             seats[:, NUMBER], seats[:, MEMBERS] = np.arange(len(seats)), len(seats)
-            self._groups.append(self._new_group(number, len(seats)))
+            self._groups.append(self._new_group(controls[number], number, len(seats)))
         self._size_of_group = size
 
-    def _new_group(self, number: int, members: int) -> Group:
+    def _new_group(self, control: Control, number: int, members: int) -> Group:
         claimed, count = new_member(), len(self._events.code)
         if self._way == STATIC:
             claimed.share[AT], claimed.share[END] = (count * each // self.at_once for each in (number, number + 1))
@@ -124,7 +121,7 @@ class Collaborative:
         held = np.empty(members * self._satisfied, np.int32)
         pieces = np.empty(members * self._pieces, np.int64)
         holding, found = (np.zeros(members * WORDS, np.int64) for _ in range(2))
-        return Group(new_control(), claimed, held, holding, pieces, found)
+        return Group(control, claimed, held, holding, pieces, found)
 
     def match(self, number: int, scratch: Scratch, told: Told) -> bool:
         """Match events with the others of the group; whether there are none left, and the scratch is as it was."""
@@ -150,8 +147,3 @@ class Collaborative:
             if state != FULL:
                 return state == DONE
             told.have_more(0.0)
-
-    def stop(self) -> None:
-        """Wait for nobody any more."""
-        for control in (self._everyone, *(group.control for group in self._groups)):
-            control.words[STOP] = 1

@@ -14,9 +14,6 @@ import numpy.typing as npt
 from harken.jit import tight
 from harken.matching.kernels.identifying import hash_of, home_of
 
-_SEED = np.uint64(random.getrandbits(64))
-"""Nobody can prepare pairs that all want the same place."""
-
 _SMALLEST, _LARGER = 1 << 13, 8
 """Places of the first table, and how many times as many the next has if that does not do."""
 
@@ -26,9 +23,10 @@ def number_pairs(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The number of each row's pair, and where each number comes first. Linear in the rows."""
     numbers, size = np.zeros(len(one), np.int64), _SMALLEST
+    seed = np.uint64(random.getrandbits(64))  # nobody can prepare pairs that all want the same place
     while True:
         first = np.zeros(min(size // 2, len(one)), np.int64)
-        count = _number_pairs(one, other, _SEED, np.zeros(size, np.uint32), first, numbers)
+        count = _number_pairs(one, other, seed, np.zeros(size, np.uint32), first, numbers)
         if count >= 0:
             return numbers, first[:count]
         size *= _LARGER

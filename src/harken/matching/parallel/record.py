@@ -46,7 +46,8 @@ class Record:
         if parallel.target_latency_ms is None:
             return min(threads, parallel.group or USUAL_GROUP)
         if self._size is None or self._size[0] != parallel:
-            self._size = parallel, GroupSize(parallel.target_latency_ms, threads)
+            # Of all threads asked for, though this call may have to do with fewer.
+            self._size = parallel, GroupSize(parallel.target_latency_ms, parallel.count)
         return min(threads, self._size[1].threads)
 
     def note(self, parallel: Parallel, members: Sequence[Member], events: int, each: float) -> None:

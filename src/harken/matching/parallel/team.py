@@ -15,9 +15,11 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import TypeVar
 
+from harken.errors import EngineBusyError
 from harken.locking import Door, watch_forks
 
 Item = TypeVar("Item")
@@ -43,9 +45,12 @@ class _Worker:
         """Be there for whoever has the threads. That it is says the thread itself."""
         workers.append(self)
         while True:
-            run, number = self.inbox.get()
-            run.member(number)
-            del run  # and all that it holds, however long it takes until the next comes
+            with suppress(BaseException):  # nobody would do what is handed to a thread that has ended
+                self._serve_next()
+
+    def _serve_next(self) -> None:
+        run, number = self.inbox.get()
+        run.member(number)
 
 
 class _Threads:
@@ -133,18 +138,25 @@ class Team:
         """Have `work` done by every member at once, each by its number; on return all are done, whatever happens.
 
         Should one fail, here by an interrupt too, `stop` has to make the others come to an end, and may be called
-        several times. What failed first is raised.
+        several times. It has to be written in C: then, however many interrupts come, none comes before it. What
+        failed first is raised.
         """
         if self.threads == 1:
             work(0)
             return
         run = _Run(work, stop, self.threads, self._door)
+        workers = _THREADS.workers  # none, in a process that has been forked since this team was made
+        if len(workers) < self.threads - 1:
+            raise _left_alone()
         finished = False
         try:
             for number in range(1, self.threads):
-                _THREADS.workers[number - 1].inbox.put((run, number))
+                workers[number - 1].inbox.put((run, number))
             work(0)
             finished = True
+        except BaseException:
+            stop()
+            raise
         finally:
             try:
                 run.end(finished)
@@ -163,7 +175,7 @@ class Team:
                 found[at] = work(items[at])
 
         helping = Team(max(1, min(self.threads, len(items))), self._door)
-        helping.run(take, lambda: stopped.append(True))
+        helping.run(take, partial(stopped.append, True))
         return found  # type: ignore[return-value]  # each has been filled
 
 
@@ -180,8 +192,15 @@ def team_of(threads: int, door: Door | None = None) -> Team:
     return team
 
 
+def _left_alone() -> EngineBusyError:
+    return EngineBusyError("this process was forked in the middle of a match by several threads: match again")
+
+
 class _Run:
-    """One piece of work that a thread does with some others."""
+    """One piece of work that a thread does with some others.
+
+    In a child that a handler of signals forks meanwhile, those others are not there: what they had, it lacks.
+    """
 
     def __init__(
         self, work: Callable[[int], None], stop: Callable[[], None], threads: int, door: Door | None
@@ -193,15 +212,37 @@ class _Run:
         self._parts = [OVER] + [OFFERED] * (threads - 1)
         self._told: queue.SimpleQueue[int] = queue.SimpleQueue()
         self.failed: BaseException | None = None
+        watch_forks(self)
+
+    def before_fork(self) -> None:
+        """Wait for nobody."""
+        return
+
+    def after_fork(self, *, child: bool) -> None:
+        """In the child, come to an end: nobody else is there."""
+        if child:
+            self.failed = self.failed or _left_alone()
+            self._stop()
 
     def member(self, number: int) -> None:
         """Do the part of one of the others, if it is still wanted. What fails is kept for the one who called."""
+        try:
+            self._join(number)
+        except BaseException as error:  # raised by the one who called
+            self.failed = self.failed or error
+            self._stop()
+        finally:
+            self._parts[number] = OVER
+            self._told.put(number)
+
+    def _join(self, number: int) -> None:
+        """Enter the door, and do a part."""
         reader = None if self._door is None else self._door.reading()
         if reader is not None:
             reader.inside += 1
         try:
             if self._take(number):
-                self._do(number)
+                self._work(number)
         finally:
             if reader is not None:
                 reader.inside -= 1
@@ -212,16 +253,6 @@ class _Run:
                 return False
             self._parts[number] = TAKEN
             return True
-
-    def _do(self, number: int) -> None:
-        try:
-            self._work(number)
-        except BaseException as error:  # raised by the one who called
-            self.failed = self.failed or error
-            self._stop()
-        finally:
-            self._parts[number] = OVER
-            self._told.put(number)
 
     def end(self, finished: bool) -> None:
         """Wait until nobody is at it. Who has not finished its own part has all others stop."""
@@ -241,6 +272,8 @@ class _Run:
         if os.getpid() != self._process:  # a child, which a handler of signals has made: there is nobody here
             return False
         with self._lock:
-            if not finished or self.failed is not None:
-                self._parts = [OVER if part == OFFERED else part for part in self._parts]
+            # In place: who has a part says that it is over whenever that is, without the lock.
+            for number, part in enumerate(self._parts):
+                if part == OFFERED and (not finished or self.failed is not None):
+                    self._parts[number] = OVER
             return any(part != OVER for part in self._parts)

@@ -11,6 +11,9 @@ that it has claimed and not done yet. Three ways to claim (section 5 of the pape
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -58,9 +61,14 @@ class Member(NamedTuple):
     """Of its transactions."""
 
 
-def new_control() -> Control:
-    """Control words for threads that have not begun."""
-    return Control(np.zeros(CONTROLS, np.int64), new_versions(CONTROLS // WORDS))
+def new_controls(count: int) -> tuple[list[Control], Callable[[], None]]:
+    """Control words for so many groups of threads that have not begun, and what stops all of them.
+
+    That is written in C from end to end, so that no signal is handled before it is done.
+    """
+    words = np.zeros((count, CONTROLS), np.int64)
+    controls = [Control(each, new_versions(CONTROLS // WORDS)) for each in words]
+    return controls, partial(operator.setitem, words, (slice(None), STOP), 1)
 
 
 def new_member() -> Member:
