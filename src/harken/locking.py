@@ -16,6 +16,9 @@ interrupted change may leave the door closed: the next to come settles what was 
 **Signal handlers and finalisers** run in the middle of whatever their thread does, and may match: every lock here
 lets the thread in that holds it, and what would see half a change or make one within another is refused.
 
+**What goes by itself**, by a callback of a weak reference, is taken out by a function written in C: an interrupt
+that came within such a callback would be printed and lost.
+
 **Threads that end** take their counter with them. **Forks** wait for running changes, so that the child has whole
 engines; it starts with new locks and no readers, as nobody is left to leave. They wait in the order in which doors
 were made: whoever holds one while waiting for another made that one later. What is taken within changes, and never
@@ -25,14 +28,11 @@ child finds a change that was interrupted.
 
 from __future__ import annotations
 
-import itertools
 import os
 import threading
 import time
 import weakref
 from collections.abc import Callable
-from contextlib import suppress
-from functools import partial
 from typing import ClassVar, Protocol, TypeVar
 
 from harken.errors import EngineBusyError
@@ -98,7 +98,7 @@ class Door:
     def _start_anew(self) -> None:
         self.closed = False
         self._own = threading.local()
-        self._readers: list[weakref.ref[Reader]] = []
+        self._readers: set[weakref.ref[Reader]] = set()
         self._aside: set[Reader] = set()
         self._changes: OwnedLock = threading.RLock()  # type: ignore[assignment]  # see OwnedLock
 
@@ -113,7 +113,7 @@ class Door:
         # In one step, without a lock: a handler or finaliser that comes in between may match with other threads,
         # which come here too. Readers of threads that have ended go by themselves.
         reader = Reader()
-        self._readers.append(weakref.ref(reader, partial(_leave, self._readers)))
+        self._readers.add(weakref.ref(reader, self._readers.discard))
         self._own.reader = reader
         return reader
 
@@ -192,11 +192,6 @@ class Door:
         self.closed = was_closed  # as after an interrupt
 
 
-def _leave(readers: list[weakref.ref[Reader]], gone: weakref.ref[Reader]) -> None:
-    with suppress(ValueError):
-        readers.remove(gone)
-
-
 class SharedLock:
     """What is held for a moment, by `with each.lock`: reentrant, and in a forked process nobody's.
 
@@ -237,16 +232,15 @@ class ForkedLast(Forked, Protocol):
 class _Forks:
     """All that has to know. Without a lock, as whoever holds one of theirs may make another of them."""
 
-    watched: ClassVar[dict[int, weakref.ref[Forked]]] = {}
+    watched: ClassVar[dict[weakref.ref[Forked], None]] = {}
     last: ClassVar[list[ForkedLast]] = []
-    numbers = itertools.count()
     own = threading.local()
     """What a thread that forks has begun to wait for."""
 
     @classmethod
     def living(cls) -> list[Forked]:
         """Those that there are, in the order in which they came."""
-        return [*(one for each in list(cls.watched.values()) if (one := each()) is not None), *cls.last]
+        return [*(one for each in list(cls.watched) if (one := each()) is not None), *cls.last]
 
     @classmethod
     def before(cls) -> None:
@@ -275,8 +269,7 @@ def _go_on(told: list[Forked], *, child: bool) -> None:
 
 def watch_forks(one: Forked) -> None:
     """Tell something of forks, as long as it lives."""
-    number, watched = next(_Forks.numbers), _Forks.watched
-    watched[number] = weakref.ref(one, lambda _: watched.pop(number, None))
+    _Forks.watched[weakref.ref(one, _Forks.watched.pop)] = None
 
 
 def watch_forks_last(one: ForkedLast) -> None:

@@ -54,15 +54,23 @@ RIGHT, REFUSED, WRONG = range(3)
 
 def match_in_both(engine: Engine, fork: Fork, parallel: Parallel, expected: int) -> int:
     """Match, and fork in the middle; how the child ends."""
+    outcome = WRONG
     try:
-        outcome = RIGHT if engine.match_batch(FEW, parallel=parallel).num_rows == expected else WRONG
-    except EngineBusyError:
-        outcome = REFUSED
-    if fork.child == 0:
-        again = engine.match_batch(FEW, parallel=parallel).num_rows == expected
-        os._exit(outcome if again else WRONG)
+        outcome = _outcome(engine, parallel, expected)
+        if fork.child == 0 and _outcome(engine, parallel, expected) != RIGHT:
+            outcome = WRONG  # it has not come to its senses
+    finally:
+        if fork.child == 0:
+            os._exit(outcome)
     assert outcome == RIGHT
     return ended(fork.child)
+
+
+def _outcome(engine: Engine, parallel: Parallel, expected: int) -> int:
+    try:
+        return RIGHT if engine.match_batch(FEW, parallel=parallel).num_rows == expected else WRONG
+    except EngineBusyError:
+        return REFUSED
 
 
 @forking
