@@ -57,7 +57,8 @@ def match(
 
     Writes one line per match: the event's id (or its row, from 0, if it has none) and the subscription's id.
     Matches of events that come from standard input are printed as the events come. A summary goes to standard
-    error. A run that fails leaves no output file behind.
+    error. A run that fails leaves no output file behind. All cores match; the environment variable HARKEN_THREADS
+    says how many threads instead.
 
     Examples: harken match -s subscriptions.csv -e events.jsonl -o matches.parquet
 
