@@ -44,3 +44,23 @@ def test_many_numbers_have_the_labels_that_each_has(constants, ints, floats):
     for values, kind in (([*ints, *near], np.int64), ([*floats, *map(float, near)], np.float64)):
         found = order.labels_of_numbers(np.array(values, kind))
         assert found.tolist() == [order.label_of(value) for value in values]
+
+
+@given(
+    st.lists(st.one_of(st.integers(-300, 300), st.floats(-300, 300), EXACTS), max_size=40),
+    st.lists(st.integers(-300, 300), max_size=4),
+    st.sampled_from([np.int8, np.int16, np.int64]),
+)
+@example([], [5], np.int64)
+@example([INT_MAX, INT_MAX - 2], [1], np.int64)
+@example([INT_MIN, INT_MIN + 2], [1], np.int64)
+def test_integers_looked_up_by_place_have_the_labels_of_those_searched(constants, more, kind):
+    order = order_of(constants)
+    values = np.array([*range(-128, 128)], kind)
+    for _ in range(2):
+        expected = [order.label_of(int(value)) for value in values]
+        for _ in range(4):  # by search at first
+            assert order.labels_of_numbers(values).tolist() == expected
+        for constant in more:
+            order.hold(constant)
+        order.settle()

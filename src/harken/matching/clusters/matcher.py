@@ -267,7 +267,7 @@ class ClusterMatcher(EncodedMatcher):
     def _fitted(self, old: Workspace | None) -> Workspace:
         index = self._index
         columns = len(index.tables.dimension)
-        return Workspace.fit(old, index, index.predicates.initial, self._most_places(), columns)
+        return Workspace.fit(old, index, index.predicates, self._most_places(), columns)
 
     def check_parallel(self, parallel: Parallel) -> None:
         """Threads can match in every way there is."""

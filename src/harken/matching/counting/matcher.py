@@ -140,7 +140,7 @@ class CountingMatcher(EncodedMatcher):
         index = self._index
         # A match within a match shares them: after every call of the kernel they are as before it.
         self._left.counters = _fit(getattr(self._left, "counters", None), index.contents.width)
-        return Workspace.fit(old, index, index.predicates.initial, 1)
+        return Workspace.fit(old, index, index.predicates, 1)
 
     def _match_from(self, start: int, events: Events, workspace: Workspace, results: Results) -> tuple[int, int]:
         left = self._left.counters

@@ -20,6 +20,7 @@ from harken.matching.kernels.encoding import codes_by_place, codes_by_search, ro
 from harken.matching.kernels.layout import MISSING, UNLISTED, Events
 from harken.matching.parallel.team import ALONE, Team
 from harken.matching.predicates.dimensions import Dimension
+from harken.matching.predicates.ordering import DENSE
 from harken.matching.predicates.table import PredicateTable
 from harken.model.events import FlatEvent
 from harken.model.numbers import INT_MAX, INT_MIN, Exact
@@ -28,9 +29,6 @@ from harken.normal.operators import operand_of
 
 BLOCK = 4_096
 """Events encoded together: their codes stay in the processor's cache until they are matched."""
-
-DENSE = 1 << 16
-"""Integer constants within a range of this size are looked up by place rather than searched."""
 
 
 class Encoder:

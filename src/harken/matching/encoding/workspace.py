@@ -20,6 +20,7 @@ from harken.matching.kernels.layout import (
     TRUE,
     VISITS,
     Events,
+    PredicateArrays,
     Results,
     Scratch,
 )
@@ -63,24 +64,24 @@ class Workspace:
 
     @classmethod
     def fit(
-        cls, old: Workspace | None, index: object, initial: npt.NDArray[np.uint8], places: int, columns: int = 0
+        cls, old: Workspace | None, index: object, predicates: PredicateArrays, places: int, columns: int = 0
     ) -> Workspace:
-        """A workspace for an index whose predicates are known as `initial` says, made of the old one if it can be.
+        """A workspace for an index of these predicates, made of the old one if it can be.
 
         There is room for so many places that an event may open, and so many attributes of key tables.
 
         The old one may not be used any more: what is known of predicates is known of this index only.
         """
-        known = len(initial)
+        known, dimensions = len(predicates.initial), len(predicates.equal_first)
         if old is None:
-            made = cls(index, _scratch(known, places, columns), first_results())
+            made = cls(index, _scratch(known, dimensions, places, columns), first_results())
         else:
             scratch = old.scratch
             fits = len(scratch.touched) >= known and len(scratch.places) >= RING * places
-            if not fits or len(scratch.columns) < columns:
-                scratch = _scratch(known, places, columns)._replace(counts=scratch.counts)
+            if not fits or len(scratch.columns) < columns or len(scratch.value) <= dimensions:
+                scratch = _scratch(known, dimensions, places, columns)._replace(counts=scratch.counts)
             made = cls(index, scratch, old.results, events=old.events, matches=old.matches)
-        made.scratch.truth[:known] = initial
+        made.scratch.truth[:known] = predicates.initial
         return made
 
     def count(self, events: int, matches: int) -> None:
@@ -166,8 +167,8 @@ def _results(room: int) -> Results:
     return Results(np.empty(room, np.int64), np.empty(room, np.int64))
 
 
-def _scratch(known: int, places: int, columns: int) -> Scratch:
-    """Scratch for so many predicates, places that an event may open, and attributes of key tables."""
+def _scratch(known: int, dimensions: int, places: int, columns: int) -> Scratch:
+    """Scratch for so many predicates, dimensions, places that an event may open, and attributes of key tables."""
     room = known + known // 2 + 64
     short = np.zeros(SHORT_SHIFT + max(room, SHORT_NUMBERS), np.uint8)
     short[ALWAYS] = TRUE
@@ -175,6 +176,7 @@ def _scratch(known: int, places: int, columns: int) -> Scratch:
         short[SHORT_SHIFT:],
         short,
         np.zeros(room, np.int32),
+        np.zeros(1 + dimensions + dimensions // 2, np.int64),
         np.zeros(RING * (places + places // 2), np.int64),
         np.zeros(RING, np.int64),
         np.zeros(2 * RING * (places + places // 2), np.int64),

@@ -77,6 +77,12 @@ ABOVE_CELLS, BETWEEN_CELLS, CELLS = BANDS, 2 * BANDS, 4 * BANDS
 """Cells of one dimension: BANDS for upper bounds, BANDS for lower bounds, then the pyramid, level by level."""
 
 
+INTERVAL_WORDS = 4
+"""Words of what an order predicate asks for, side by side: the place of its dimension's value in `Scratch.value`,
+the least and the greatest label, and one to spare, so that none is on two cache lines. Of other predicates all are
+0, and so is what stands at that place: they ask for no label, and are not refused."""
+
+
 class PredicateArrays(NamedTuple):
     """What finding out the truth of predicates needs. Dimensions index *_first."""
 
@@ -91,6 +97,8 @@ class PredicateArrays(NamedTuple):
     dimension: npt.NDArray[np.int32]
     low: npt.NDArray[np.int64]
     high: npt.NDArray[np.int64]
+    interval: npt.NDArray[np.int64]
+    """INTERVAL_WORDS for each predicate."""
     initial: npt.NDArray[np.uint8]
     """What is known of a predicate before an event: FALSE if phase one finds those that hold, else UNKNOWN."""
     cell: npt.NDArray[np.int32]
@@ -204,6 +212,8 @@ class Scratch(NamedTuple):
     """The same truths by the words of filters: shifted, so that they share their memory."""
     touched: npt.NDArray[np.int32]
     """The predicates whose truth has been found out for the event at hand."""
+    value: npt.NDArray[np.int64]
+    """By dimension, from 1 on: the order label of the event at hand, or anything without one. The first is 0."""
     places: npt.NDArray[np.int64]
     """What events under way open, each in a share of its own."""
     opened: npt.NDArray[np.int64]

@@ -14,6 +14,7 @@ from harken.matching.kernels.layout import (
     DIFFERENT,
     FALSE,
     INTERVAL,
+    INTERVAL_WORDS,
     IS_ABSENT,
     MISSING,
     TOUCHED,
@@ -84,12 +85,32 @@ def satisfied(predicates: PredicateArrays, events: Events, event: int, touched: 
 
 
 @part
+def see_values(events: Events, event: int, scratch: Scratch) -> None:
+    """Have the order labels of the event at hand where `may_hold` finds them."""
+    for column in range(1, events.code.shape[1]):
+        if events.label_column[column] >= 0:
+            scratch.value[events.dimension[column] + 1] = events.label[event, events.label_column[column]]
+
+
+@part
+def may_hold(predicates: PredicateArrays, scratch: Scratch, predicate: int) -> bool:
+    """Whether a predicate can be true: not if it is known not to be, or the event's value is out of its bounds."""
+    known = scratch.truth[predicate]
+    if known == UNKNOWN:
+        at = INTERVAL_WORDS * predicate
+        value = scratch.value[predicates.interval[at]]
+        return (predicates.interval[at + 1] <= value) & (value <= predicates.interval[at + 2])
+    return known != FALSE
+
+
+@part
 def mark(predicates: PredicateArrays, events: Events, event: int, scratch: Scratch) -> None:
     """Write down the truth of the predicates that the event's values lead to."""
     count = satisfied(predicates, events, event, scratch.touched)
     for at in range(count):
         scratch.truth[scratch.touched[at]] = TRUE
     scratch.counts[TOUCHED] = count
+    see_values(events, event, scratch)
 
 
 @part
@@ -97,7 +118,8 @@ def is_true(predicates: PredicateArrays, events: Events, event: int, scratch: Sc
     """The truth of a predicate for the event whose predicates are marked; evaluated if nobody has yet."""
     known = scratch.truth[predicate]
     if known == UNKNOWN:
-        known = TRUE if holds(predicates, events, event, predicate) else FALSE
+        is_so = may_hold(predicates, scratch, predicate) and holds(predicates, events, event, predicate)
+        known = TRUE if is_so else FALSE
         scratch.truth[predicate] = known
         scratch.touched[scratch.counts[TOUCHED]] = predicate
         scratch.counts[TOUCHED] += 1

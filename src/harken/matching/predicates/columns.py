@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from harken.matching.growing import GrowingArray
+from harken.matching.kernels.layout import INTERVAL, INTERVAL_WORDS
 from harken.matching.saving import Arrays, State
 
 
@@ -19,6 +23,12 @@ class PredicateColumns:
         self.initial = GrowingArray(np.uint8)
         self.cell = GrowingArray(np.int32, fill=-1)
         self.uses = GrowingArray(np.int64)
+        self._intervals = GrowingArray(np.int64)
+
+    @property
+    def intervals(self) -> npt.NDArray[np.int64]:
+        """What order predicates ask for, INTERVAL_WORDS for each predicate (layout.py)."""
+        return self._intervals.values
 
     def __len__(self) -> int:
         return len(self.operator)
@@ -26,20 +36,40 @@ class PredicateColumns:
     @property
     def nbytes(self) -> int:
         """Bytes taken."""
-        return sum(column.nbytes for column in vars(self).values())
+        return sum(column.nbytes for column in self._by_name().values()) + self._intervals.nbytes
+
+    def _by_name(self) -> dict[str, GrowingArray[Any]]:
+        return {name: column for name, column in vars(self).items() if not name.startswith("_")}
 
     def grow_to(self, size: int) -> None:
         """Have room for this many predicates."""
-        for column in vars(self).values():
+        for column in self._by_name().values():
             column.grow_to(size)
+        self._intervals.grow_to(INTERVAL_WORDS * size)
+
+    def bound(self, number: int, low: int, high: int) -> None:
+        """Have an order predicate ask for labels from the one to the other."""
+        self.low.values[number], self.high.values[number] = low, high
+        at, value = INTERVAL_WORDS * number, 1 + self.dimension.values[number]
+        self._intervals.values[at : at + INTERVAL_WORDS] = value, low, high, 0
+
+    def unbound(self, number: int) -> None:
+        """Have what was an order predicate ask for no labels: its number may come to be that of another."""
+        self._intervals.values[INTERVAL_WORDS * number : INTERVAL_WORDS * (number + 1)] = 0
 
     def state(self) -> Arrays:
         """The columns by name."""
-        return {name: column.values for name, column in vars(self).items()}
+        return {name: column.values for name, column in self._by_name().items()}
 
     def restore(self, state: State) -> None:
         """Hold what other columns held."""
         size = None
-        for name, column in vars(self).items():
+        for name, column in self._by_name().items():
             column.hold(state.array(name, column.dtype, size=size))
             size = len(column)
+        self._intervals.grow_to(INTERVAL_WORDS * len(self))
+        bounded = np.flatnonzero(self.operator.values == INTERVAL)
+        words = self._intervals.values.reshape(-1, INTERVAL_WORDS)
+        words[bounded, 0] = 1 + self.dimension.values[bounded]
+        words[bounded, 1] = self.low.values[bounded]
+        words[bounded, 2] = self.high.values[bounded]

@@ -53,6 +53,7 @@ class Intervals:
         """Forget an order predicate."""
         of_dimension = self._rows[dimension.number]
         rows = of_dimension.pop(number)
+        self._columns.unbound(number)
         if not of_dimension:
             del self._rows[dimension.number]
         for _, _, operand in rows:
@@ -62,12 +63,11 @@ class Intervals:
         """Give new order predicates, or all of a dimension whose labels are new, their bounds in labels."""
         new, self._new = self._new, {}
         for at, added in new.items():
-            low, high = self._columns.low.values, self._columns.high.values
             dimension, known = dimensions[at], self._rows.get(at, {})
             relabelled = dimension.order.settle()
             numbers = list(known if relabelled else known.keys() & added)
             for number in numbers:
-                low[number], high[number] = dimension.bounds(known[number])
+                self._columns.bound(number, *dimension.bounds(known[number]))
             if relabelled:
                 self.bands.relabel(dimension)
             self._put_into_cells(at, numbers)

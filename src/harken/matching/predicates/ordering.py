@@ -28,6 +28,9 @@ from harken.normal.operators import operand_of
 SPACING = 1 << 20
 """Between neighbours at first."""
 
+DENSE = 1 << 16
+"""Integer constants within a range of this size are looked up by place rather than searched."""
+
 FARTHEST = 1 << 61
 """How far from zero labels go before all are given anew: bounds lie beyond (kernels/layout.py)."""
 
@@ -49,8 +52,13 @@ class ConstantOrder:
         self._labels: dict[Value, int] = {}
         self._sorted: list[Value] = []
         self._new: list[Value] = []
+        self._forget_arrays()
+
+    def _forget_arrays(self) -> None:
         self._floors: dict[bool, Floors] = {}
         self._label_array: npt.NDArray[np.int64] | None = None
+        self._dense: npt.NDArray[np.int64] | None = None
+        self._searched = 0
 
     def __len__(self) -> int:
         return len(self._sorted)
@@ -90,7 +98,7 @@ class ConstantOrder:
         new, self._new = self._new, []
         if not new:
             return False
-        self._floors, self._label_array = {}, None
+        self._forget_arrays()
         if len(new) > 16 + len(self._sorted) // 64:
             self._relabel(new)
             return True
@@ -105,7 +113,7 @@ class ConstantOrder:
         self._sorted = [constant for constant in self._sorted if constant in self._uses]
         self._labels = {constant: self._labels[constant] for constant in self._sorted}
         self._new = [constant for constant in self._new if constant in self._uses]
-        self._floors, self._label_array = {}, None
+        self._forget_arrays()
 
     def _relabel(self, new: Iterable[Value]) -> None:
         self.epoch += 1
@@ -154,6 +162,29 @@ class ConstantOrder:
 
     def labels_of_numbers(self, values: Numbers) -> npt.NDArray[np.int64]:
         """The labels of many numbers at once."""
+        if values.dtype.kind != "f":
+            integers = values.astype(np.int64, copy=False)
+            dense, lowest = self._dense_for(len(integers))
+            if dense is not None:
+                return np.asarray(dense[np.clip(integers, lowest, lowest + len(dense) - 1) - lowest])
+        return self._labels_by_search(values)
+
+    def _dense_for(self, count: int) -> tuple[npt.NDArray[np.int64] | None, int]:
+        """The labels of all integers from one below the constants to one above, and the first of these.
+
+        None unless they are few, and as many as that have been searched for: else it would not pay.
+        """
+        floors = self._floors_for(real=False).values
+        first, last = (int(floors[0]), int(floors[-1])) if len(floors) else (0, DENSE)
+        size = last - first + 3
+        if size > DENSE or first == INT_MIN or last == INT_MAX:
+            return None, first
+        self._searched += count
+        if self._dense is None and self._searched > size:
+            self._dense = self._labels_by_search(np.arange(first - 1, last + 2))
+        return self._dense, first - 1
+
+    def _labels_by_search(self, values: Numbers) -> npt.NDArray[np.int64]:
         floors, labels = self._floors_for(values.dtype.kind == "f"), self.labels()
         if not len(floors.values):
             return np.full(len(values), labels[-1] + 1 if len(labels) else 0)

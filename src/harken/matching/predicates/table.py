@@ -151,6 +151,7 @@ class PredicateTable:
             columns.dimension.values,
             columns.low.values,
             columns.high.values,
+            columns.intervals,
             columns.initial.values,
             columns.cell.values,
             self.bands.dimensions,

@@ -267,7 +267,7 @@ class PubsubMatcher(EncodedMatcher):
 
     def _fitted(self, old: Workspace | None) -> Workspace:
         index = self._index
-        made = PubsubWorkspace.fit(old, index, index.predicates.initial, 1)
+        made = PubsubWorkspace.fit(old, index, index.predicates, 1)
         assert isinstance(made, PubsubWorkspace)
         made.route = _route(0, len(index.database.buckets.start))
         return made

@@ -184,7 +184,7 @@ class SearchTreeMatcher(EncodedMatcher):
         """A workspace with notes by dimension, and room for a list of dimensions and one of nodes."""
         dimensions = len(self._predicates.dimensions) + 1
         places = dimensions + self._index.forest.nodes + 1
-        return Workspace.fit(old, self._index, self._index.predicates.initial, places // RING + 1, dimensions)
+        return Workspace.fit(old, self._index, self._index.predicates, places // RING + 1, dimensions)
 
     def _match_from(self, start: int, events: Events, workspace: Workspace, results: Results) -> tuple[int, int]:
         return match_events(*self._index, events, start, workspace.scratch, results)

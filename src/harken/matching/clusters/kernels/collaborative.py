@@ -46,7 +46,7 @@ from harken.matching.kernels.layout import (
     Tables,
 )
 from harken.matching.kernels.prefetch import prefetch
-from harken.matching.kernels.truth import satisfied_also, satisfied_in, unmark
+from harken.matching.kernels.truth import satisfied_also, satisfied_in, see_values, unmark
 from harken.matching.parallel.kernels.atomics import now
 from harken.matching.parallel.kernels.sharing import (
     AT,
@@ -312,6 +312,7 @@ def match_together(
             if not meet(control, members, member):
                 return STOPPED, found
             mark_held(group, members, scratch)
+            see_values(events, event, scratch)
             begin_share(member, way, seat[NUMBER], members, pieces_found(group, members))
             seat[CHECKING] = 1
         event = control.words[UNIT]

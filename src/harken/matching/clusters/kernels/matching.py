@@ -48,7 +48,7 @@ from harken.matching.kernels.layout import (
     Tables,
 )
 from harken.matching.kernels.prefetch import prefetch
-from harken.matching.kernels.truth import is_true, mark, unmark
+from harken.matching.kernels.truth import is_true, mark, may_hold, unmark
 
 STAGE = 4
 """How many events ahead filters are asked for."""
@@ -102,6 +102,8 @@ def fetch_columns(blocks: Blocks, scratch: Scratch, count: int) -> None:
 
 @part
 def note(
+    predicates: PredicateArrays,
+    scratch: Scratch,
     words: npt.NDArray[np.uint32],
     base: int,
     first: int,
@@ -119,7 +121,7 @@ def note(
         alive += np.int64(truth[words[entry]])
     if alive > 0:
         for entry in range(base + HEADER + first, base + HEADER + last):
-            if truth[words[entry]] != FALSE:
+            if may_hold(predicates, scratch, np.int64(words[entry])):
                 waiting[2 * count], waiting[2 * count + 1] = entry, base
                 count += 1
     return count
@@ -278,7 +280,7 @@ def check_entries(
     if words[base + WIDTH] == 0:
         found = tell_all(blocks, event, base + HEADER + first, last - first, scratch, results, found)
     elif last - first <= SHORT and count <= room:
-        count = note(words, base, first, last, truth, waiting, count)
+        count = note(predicates, scratch, words, base, first, last, truth, waiting, count)
     else:
         at, end = base + HEADER + first, base + HEADER + last
         while at < end and found >= 0:
