@@ -207,6 +207,18 @@ def test_a_fork_does_not_wait_for_a_change_that_waits_for_its_own_thread():
     assert is_free(door)
 
 
+def test_a_fork_within_a_reading_within_a_turn_leaves_the_turn_held():
+    door = Door()
+    with door.turn():
+        reader = door.reading()
+        reader.inside += 1  # as a handler of signals that matches, and is met by one that forks
+        _Forks.before()
+        _Forks.after(child=False)
+        assert door._changes._is_owned()
+        reader.inside -= 1
+    assert is_free(door)
+
+
 def test_a_fork_waits_for_no_change_for_ever(monkeypatch):
     monkeypatch.setattr("harken.locking.FORK_PATIENCE", 0.05)
     door, held, over = Door(), threading.Event(), threading.Event()

@@ -178,7 +178,7 @@ class Door:
 
     def before_fork(self) -> None:
         """Wait for a running change, unless it waits until this very thread is out, and so has not begun."""
-        if not self.reading().inside:
+        if self._changes._is_owned() or not self.reading().inside:
             self._changes.acquire(timeout=FORK_PATIENCE)
 
     def after_fork(self, *, child: bool) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from types import ModuleType
 
 import llvmlite
@@ -31,15 +31,14 @@ _NO_MATTER = {
 _VERSIONS = f"{sys.version} numba {numba.__version__} llvmlite {llvmlite.__version__} numpy {np.__version__}"
 
 
+_noted: set[str] = set()
+"""Modules whose texts have been read, with those of all that they are made of."""
+
+
 def note(function: Callable[..., object]) -> None:
     """Read the texts of a function's module and of those it is made of now, while they are what was loaded."""
-    if function.__module__ in sys.modules:
-        _note(function.__module__)
-
-
-@functools.cache
-def _note(module: str) -> None:
-    for name in _reached(module):
+    for name in _reached(function.__module__, without=_noted):
+        _noted.add(name)
         _text(name)
 
 
@@ -79,14 +78,22 @@ def _digest(module: str, settings: str) -> str | None:
     return hasher.hexdigest()
 
 
-def _reached(start: str) -> dict[str, ModuleType]:
-    """A module, and those of the same package that it has anything of, directly or through others."""
+def _reached(start: str, without: Set[str] = frozenset()) -> dict[str, ModuleType]:
+    """A module, and those of the same package that it has anything of, directly or through others.
+
+    Those without which it is asked for are passed over, and what is reached through them alone.
+    """
     package = start.partition(".")[0]
     reached: dict[str, ModuleType] = {}
     waiting = [start]
     while waiting:
         name = waiting.pop()
-        if name not in reached and name.partition(".")[0] == package and name in sys.modules:
+        if (
+            name not in reached
+            and name not in without
+            and name.partition(".")[0] == package
+            and name in sys.modules
+        ):
             reached[name] = sys.modules[name]
             waiting.extend(_named(vars(reached[name])))
     return reached

@@ -112,7 +112,7 @@ class Matcher(Protocol):
         """
 
     def foresee(self) -> None:
-        """Find out whether the next change has to arrange all anew. Others may match meanwhile."""
+        """Find out whether the next change has to arrange all anew. In turn with changes; others may match."""
 
     def add(self, slots: Slots, incoming: Incoming) -> None:
         """Take in subscriptions under slots that are not in use."""

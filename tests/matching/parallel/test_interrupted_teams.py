@@ -16,7 +16,7 @@ from harken.errors import EngineBusyError
 from harken.locking import Door
 from harken.matching.clusters.sharing import Collaborative, Independent
 from harken.matching.parallel.record import Record
-from harken.matching.parallel.team import team_of
+from harken.matching.parallel.team import OVER, TAKEN, _Run, team_of
 
 FEW = [{"x": at} for at in range(50)]
 
@@ -166,11 +166,13 @@ def test_a_thread_that_fails_at_the_door_fails_the_call_and_no_other(mode, engin
     assert engine.match_batch(FEW, parallel=parallel).num_rows == expected
 
 
-def test_a_part_that_is_over_stays_so_while_others_are_called_off():
-    for _ in range(200):
-        stopped: list[bool] = []
-        with team_of(3) as three, pytest.raises(ZeroDivisionError):
-            three.run(lambda number: None if number else 1 // number, partial(stopped.append, True))
+def test_parts_are_called_off_where_those_who_have_some_say_that_they_are_over():
+    run = _Run(lambda number: None, partial(list[bool]().append, True), 3, None)
+    parts = run._parts
+    parts[1] = TAKEN
+    assert run._goes_on(finished=False)
+    parts[1] = OVER  # as its thread does, without the lock
+    assert not run._goes_on(finished=False)
 
 
 def test_a_call_that_had_to_go_alone_does_not_settle_how_many_threads_there_are():

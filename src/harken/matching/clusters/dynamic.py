@@ -97,6 +97,7 @@ class DynamicMatcher(KeyedMatcher):
         self._made, self._dropped = state.count("made"), state.count("dropped")
 
     def _choose_anew(self) -> None:
+        self._foreseen = None  # of other events than those that have been seen since
         if self.adapt:
             self.reorganise()
             super()._choose_anew()
