@@ -71,12 +71,15 @@ class RowReader:
         if column < 0 and not tests:
             return None
 
+        def find_label(value: EventValue, label: Codes, also: list[int]) -> None:
+            label[column] = dimension.order.label_of(value)
+
         def find_out(value: EventValue, label: Codes, also: list[int]) -> None:
             if column >= 0:
-                label[column] = dimension.order.label_of(value)
+                find_label(value, label, also)
             also.extend(number for number, test in tests.items() if test(value))
 
-        return find_out
+        return find_out if tests else find_label
 
 
 def presence_dimensions(predicates: PredicateTable, name: str, *, below_only: bool = False) -> list[Dimension]:

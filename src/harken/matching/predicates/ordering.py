@@ -153,6 +153,9 @@ class ConstantOrder:
         if isinstance(value, Decimal):
             place = bisect_left(self._sorted, _comparable(value), key=_comparable)
         else:
+            known = self._labels.get(value)
+            if known is not None:
+                return known
             place = bisect_left(self._sorted, value)
         if place == len(self._sorted):
             return self._labels[self._sorted[-1]] + 1 if place else 0
