@@ -18,7 +18,7 @@ def test_a_kernel_that_looks_where_nothing_is_is_caught_where_indices_are_checke
         "NUMBA_CACHE_DIR": str(tmp_path),
         "NUMBA_DISABLE_JIT": "0",
     }
-    command = [sys.executable, "-m", "tests.matching.wrong_kernels"]
+    command = [sys.executable, "-m", "tests.matching.kernels.wrong_kernels"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     last = {"writing": 7, "by_address_2d": 5}
