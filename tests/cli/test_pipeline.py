@@ -359,8 +359,7 @@ def test_a_stream_goes_on_with_new_files_only(subscriptions: Path, events: Path,
     third = pipeline(subscriptions, incoming, out, "--stream", "--once")
     assert (third.status, "0 events in 0 batches, 0 matches" in third.err) == (0, True)
     # As if the last batch had been written, and the process killed before Spark took note.
-    for name in ("1", ".1.crc"):
-        (tmp_path / "matches.checkpoint" / "spark" / "commits" / name).unlink()
+    (tmp_path / "matches.checkpoint" / "spark" / "commits" / "1").unlink()
     again = pipeline(subscriptions, incoming, out, "--stream", "--once")
     assert again.status == 0, again.err
     assert "1 events in 1 batches, 2 matches" in again.err

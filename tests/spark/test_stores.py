@@ -27,11 +27,13 @@ from harken.spark.index import worker_cache as opened
 from harken.spark.index.building import Blueprint
 from harken.spark.index.index import index_beside
 from harken.spark.storage import Folder, cache, folder_at, machine_cache
+from tests.spark.index.conftest import here, small
+from tests.spark.index.indexes import NO_SPARK, NONE, expected, pairs, texts
 from tests.spark.servers.hdfs import HdfsCluster
 from tests.spark.servers.jars import UnreachableError
 from tests.spark.servers.s3 import S3Server
-from tests.spark.test_index import NO_SPARK, NONE, expected, here, pairs, small, texts
-from tests.spark.test_subscriptions import History, held, rows
+from tests.spark.subscriptions.stored import held, rows
+from tests.spark.subscriptions.test_history import History
 
 __all__ = ["here", "small"]
 

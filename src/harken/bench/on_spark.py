@@ -70,8 +70,3 @@ def ground(bench: Bench) -> Iterator[Ground]:
             spark = held.enter_context(temporary_session(f"local[{CORES}]"))
         folder = held.enter_context(tempfile.TemporaryDirectory(prefix="harken-bench-"))
         yield Ground(bench, spark, Path(folder))
-
-
-def consume(frame: DataFrame) -> None:
-    """Compute all rows of a DataFrame and keep none."""
-    frame.write.format("noop").mode("overwrite").save()

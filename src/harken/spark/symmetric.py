@@ -23,6 +23,7 @@ from harken.model.subscriptions import moment_of
 from harken.model.values import Type
 from harken.normal.compiled import conform
 from harken.spark.index.sharding import Division, divide, router_rows
+from harken.spark.runtime.mapping import map_batches
 from harken.spark.subscriptions.compiling import (
     Rules,
     compile_source,
@@ -75,10 +76,10 @@ def symmetric_match(
     rules = Rules(checked_schema(schema))
     job = _Job(rules, _division(held, rules, len(keys)), keys, covers, moment)
     subscription, publication = (_id_type(frame) for frame in (held, asked))
-    dealt = held.mapInArrow(
-        partial(_deal, job), f"shard int, {compiled_columns(integer_ids=subscription == 'bigint')}"
+    dealt = map_batches(
+        held, partial(_deal, job), f"shard int, {compiled_columns(integer_ids=subscription == 'bigint')}"
     )
-    routed = asked.mapInArrow(partial(_route, job), f"shard int, id {publication}, expression string")
+    routed = map_batches(asked, partial(_route, job), f"shard int, id {publication}, expression string")
     return (
         routed.groupBy("shard")
         .cogroup(dealt.groupBy("shard"))

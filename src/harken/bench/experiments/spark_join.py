@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harken.bench.measuring import Bench, Figure, Ratio, Result
-from harken.bench.on_spark import Ground, consume, ground
+from harken.bench.on_spark import Ground, ground
 from harken.spark import Index, match
+from harken.spark.runtime.mapping import compute
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -73,11 +74,11 @@ def _measure(bench: Bench, here: Ground, size: int) -> list[Figure]:
 
 
 def _matched(events: DataFrame, index: Index) -> None:
-    consume(match(events, index))
+    compute(match(events, index))
 
 
 def _joined(events: DataFrame, wide: DataFrame, keys: tuple[str, ...]) -> None:
-    consume(_join(events, wide, keys))
+    compute(_join(events, wide, keys))
 
 
 def _join(events: DataFrame, wide: DataFrame, keys: tuple[str, ...]) -> DataFrame:

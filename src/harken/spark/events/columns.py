@@ -104,8 +104,11 @@ def select(
     others: Sequence[str],
     *,
     collect: bool = False,
+    numbered: bool = False,
 ) -> tuple[DataFrame, Transport]:
     """The columns that subscriptions of this profile ask for, then others, given by name; and how they lie.
+
+    If events are to be numbered, the partition that each is in comes between.
 
     SchemaError, before anything runs, if a column is of another type than is declared, unless events at fault are
     to be collected.
@@ -130,7 +133,10 @@ def select(
         for at, ((name, leaf), expression) in enumerate(zip(asked.items(), expressions, strict=False))
     ]
     through = [f"{expression} AS o{at}" for at, expression in enumerate(expressions[len(asked) :])]
-    if not columns and not through:
+    if numbered:
+        # Not that of the task: it does several, where its answers are coalesced.
+        columns.append("spark_partition_id() AS partition")
+    elif not columns and not through:
         columns.append("0 AS rows")  # without any column, Spark would not hand rows over
     return events.selectExpr(*columns, *through), Transport(tuple(asked), shapes, len(through), foreign)
 

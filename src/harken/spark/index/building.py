@@ -18,6 +18,7 @@ from harken.engine import Engine
 from harken.errors import UnknownVersionError
 from harken.spark.index.layers import Part
 from harken.spark.index.sharding import Division
+from harken.spark.runtime.mapping import map_batches
 from harken.spark.runtime.workers import check_workers
 from harken.spark.storage import Folder
 from harken.spark.subscriptions.snapshots import Snapshot
@@ -75,7 +76,7 @@ def build_by_tasks(spark: SparkSession, blueprint: Blueprint) -> dict[int, Part]
     check_workers(spark)
     shards = blueprint.division.shards
     wanted = spark.range(0, shards, 1, shards)
-    built = wanted.mapInArrow(partial(_task, blueprint), "shard int, folder string, rows bigint, bytes bigint")
+    built = map_batches(wanted, partial(_task, blueprint), "shard int, folder string, rows bigint, bytes bigint")
     return {row[0]: Part(row[1], row[2], row[3]) for row in built.collect()}
 
 

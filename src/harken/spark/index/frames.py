@@ -29,6 +29,7 @@ from harken.spark.index.building import saved
 from harken.spark.index.index import ALGORITHM, index_beside
 from harken.spark.index.layers import IndexState, Layer
 from harken.spark.index.sharding import Division
+from harken.spark.runtime.mapping import map_batches
 from harken.spark.runtime.workers import check_workers
 from harken.spark.storage import Folder, folder_at
 from harken.spark.storage.carried import CarriedFolder, Luggage
@@ -157,7 +158,7 @@ def _compiled(subscriptions: DataFrame) -> pa.Table:
     """The subscriptions of a frame in the compiled form, compiled by tasks; BulkLoadError if there are others."""
     check_workers(subscriptions.sparkSession)
     chosen = subscription_columns(subscriptions)
-    outcomes = chosen.mapInArrow(partial(_compile, Rules()), "compiled binary, rejects binary").toArrow()
+    outcomes = map_batches(chosen, partial(_compile, Rules()), "compiled binary, rejects binary").toArrow()
     rejects = [row for each in outcomes.column("rejects") for row in _table(each).to_pylist()]
     if rejects:
         told = [FileReject(row, f"{each['id']!r}: {each['reason']}") for row, each in enumerate(rejects)]

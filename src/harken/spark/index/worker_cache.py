@@ -22,6 +22,7 @@ from harken.errors import IndexFormatError
 from harken.matching.parallel.options import Parallel
 from harken.spark.index.layers import Layer, Part
 from harken.spark.index.sharding import Division, router_rows
+from harken.spark.runtime.mapping import search_everything
 from harken.spark.storage import Folder, machine_cache
 from harken.spark.subscriptions.segments import read_segment
 
@@ -197,6 +198,7 @@ def _use(folder: Folder) -> None:
     _RECENT.pop(folder, None)
     _RECENT[folder] = None
     while len(_RECENT) > MOST_OPEN:
+        search_everything()
         oldest = next(iter(_RECENT))
         del _RECENT[oldest]
         _OPEN.pop(oldest, None)
@@ -208,6 +210,7 @@ def _use(folder: Folder) -> None:
 
 def _close_others(parts: Parts) -> None:
     """Let go of other versions of an index, and of their parts that the version to be opened has not."""
+    search_everything()
     if parts.folder in _OPEN and _OPEN[parts.folder][0] != parts:
         del _OPEN[parts.folder]
     for key in [key for key, (known, _) in _OPEN_SHARDS.items() if key[0] == parts.folder and known != parts]:

@@ -26,6 +26,7 @@ from harken.spark.index.layers import IndexState
 from harken.spark.index.sizing import MEMORY_SHARE, executor_memory
 from harken.spark.index.worker_cache import Parts
 from harken.spark.matching.tasks import How, Request, match_events, match_packets, reject_events, route_events
+from harken.spark.runtime.mapping import map_batches
 from harken.spark.runtime.session import BATCH_BYTES, NO_LIMIT
 from harken.spark.runtime.workers import check_workers
 from harken.spark.storage import Folder
@@ -33,7 +34,7 @@ from harken.spark.subscriptions.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 Strategy: TypeAlias = Literal["auto", "local", "grid"]
 
@@ -209,29 +210,35 @@ def plan_for(
     at: datetime | None,
     strategy: Strategy,
     collect: bool = False,
+    prefix: str | None = None,
 ) -> Plan:
-    """The plan for one version of the index in a folder; if events at fault are collected, with those."""
+    """The plan for one version of the index in a folder; if events at fault are collected, with those.
+
+    Events without an id are numbered; with a prefix, they are called by it and the number.
+    """
     schema = None if state.schema is None else Schema(state.schema)
     handed, names = _handed_through(events, event_id, keep)
-    selected, transport = select(events, state.profile, schema, handed, collect=collect)
     parts = Parts(folder, state.layers, state.division, state.integer_ids)
     chosen = _strategy(events.sparkSession, state, strategy)
     copies = _copies(events.sparkSession, state) if chosen == "grid" else ()
     scattered = how == "grouped" and len(copies) > 1
     numbered = event_id is None or scattered
+    selected, transport = select(events, state.profile, schema, handed, collect=collect, numbered=numbered)
     named = event_id is not None
-    request = Request(parts, transport, moment_of(at), how, numbered, copies, schema, collect, named)
-    answer = _answer_schema(selected, transport, state, request)
+    told = None if named else prefix
+    request = Request(parts, transport, moment_of(at), how, numbered, copies, schema, collect, named, told)
+    through = [events.schema[name].dataType for name in handed]
+    answer = _answer_schema(through, state, request)
     if chosen == "local":
-        frame = selected.mapInArrow(partial(match_events, request), answer)
+        frame = map_batches(selected, partial(match_events, request), answer)
     else:
-        packets = selected.mapInArrow(partial(route_events, request), "target int, packet binary")
+        packets = map_batches(selected, partial(route_events, request), "target int, packet binary")
         sent = by_number(packets, "target", max(1, sum(copies)))
-        frame = sent.mapInArrow(partial(match_packets, request), answer)
+        frame = map_batches(sent, partial(match_packets, request), answer)
     if scattered:
         frame = _gathered(frame, event_id is None)
-    rejects = _rejects(selected, transport, replace(request, numbered=event_id is None)) if collect else None
-    answered = frame.toDF(*frame.columns[:2], *names)
+    rejects = _rejects(selected, through, replace(request, numbered=event_id is None)) if collect else None
+    answered = frame.toDF(*frame.columns[:2], *names) if names else frame
     return Plan(state, chosen, transport, copies, answered, events.schema, rejects)
 
 
@@ -253,17 +260,16 @@ def _misspelt(state: IndexState, transport: Transport, names: Sequence[str]) -> 
             yield f"subscriptions ask for {name!r}, which no column is called; did somebody mean {near!r}?"
 
 
-def _rejects(selected: DataFrame, transport: Transport, request: Request) -> DataFrame:
+def _rejects(selected: DataFrame, through: Sequence[DataType], request: Request) -> DataFrame:
     """The events that cannot be matched; without a schema there are none, and nothing is read."""
-    from pyspark.sql.types import LongType, StringType, StructField, StructType
+    from pyspark.sql.types import StringType, StructField, StructType
 
-    through = list(selected.schema)[len(selected.columns) - transport.others :]
-    event = LongType() if request.numbered else through[0].dataType
+    event = _number_type(request) if request.numbered else through[0]
     told = [StructField(name, StringType()) for name in ("attribute", "reason", "value")]
     columns = StructType([StructField("event", event), *told])
     if request.schema is None:
         return selected.sparkSession.createDataFrame([], columns)
-    return selected.mapInArrow(partial(reject_events, request), columns)
+    return map_batches(selected, partial(reject_events, request), columns)
 
 
 def _located(
@@ -345,12 +351,17 @@ def _gathered(frame: DataFrame, numbered: bool) -> DataFrame:
     return gathered.select(functions.col(kept[0]).alias(event), subscriptions, *kept[1:])
 
 
-def _answer_schema(selected: DataFrame, transport: Transport, state: IndexState, request: Request) -> StructType:
+def _number_type(request: Request) -> DataType:
+    from pyspark.sql.types import LongType, StringType
+
+    return LongType() if request.prefix is None else StringType()
+
+
+def _answer_schema(through: Sequence[DataType], state: IndexState, request: Request) -> StructType:
     from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
-    through = list(selected.schema)[len(selected.columns) - transport.others :]
-    kinds = [field.dataType for field in through]
-    event = LongType() if request.numbered else kinds.pop(0)
+    kinds = list(through)
+    event = _number_type(request) if request.numbered else kinds.pop(0)
     subscription = LongType() if state.integer_ids else StringType()
     found = (
         StructField("subscription", subscription)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from harken.errors import EventError
 from harken.matching.events.batch import column_faults, leaf_columns
@@ -46,6 +47,8 @@ class Request:
     """Whether events at fault are left out; otherwise the first fails the job."""
     named: bool = False
     """Whether the first column handed through is the id of events."""
+    prefix: str | None = None
+    """What comes before the numbers of events, which are strings then."""
 
     def to_match(self, table: pa.Table, first: int) -> Iterator[tuple[Rows | None, pa.Table]]:
         """The events to match, in parts in which every column is of one type, and which rows they are."""
@@ -73,7 +76,7 @@ class Request:
     def _id(self, table: pa.Table, row: int, first: int) -> str:
         """What an event is called in the answer."""
         if not self.named:
-            return str(first + row)
+            return f"{self.prefix or ''}{first + row}"
         return str(self.transport.handed_through(table)[0][row].as_py())
 
     def _told(self, error: EventError, events: pa.Table, event: str | None = None) -> EventError:
@@ -90,13 +93,24 @@ class Request:
     def columns(self, table: pa.Table, first: int) -> list[pa.ChunkedArray]:
         """The columns of events that go into the answer: their ids, and what is kept."""
         through = self.transport.handed_through(table)
-        return [_numbers(first, table.num_rows), *through] if self.numbered else through
+        return [self._names(first, table.num_rows), *through] if self.numbered else through
+
+    def first_number(self, table: pa.Table) -> int:
+        """The number of the first event of a partition, of which these are some; 0 if events are not numbered."""
+        return table.column(len(self.transport.attributes))[0].as_py() << PARTITION_BITS if self.numbered else 0
+
+    def _names(self, first: int, count: int) -> pa.ChunkedArray:
+        """What events are called: by their numbers, behind the prefix if there is one."""
+        numbers = pa.chunked_array([pa.array(np.arange(first, first + count))])
+        if self.prefix is None:
+            return numbers
+        return pc.binary_join_element_wise(self.prefix, numbers.cast(pa.string()), "")
 
 
 def match_events(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Match batches with the whole index, shard by shard, where they are."""
     index = open_index(request.parts)
-    for first, table in _tables(batches):
+    for first, table in _tables(request, batches):
         columns = request.columns(table, first)
         for part, events in request.to_match(table, first):
             rows, ids = index.match(events, request.at)
@@ -105,7 +119,7 @@ def match_events(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterato
 
 def reject_events(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The events of batches that cannot be matched: which, the attribute at fault, the reason and the value."""
-    for first, table in _tables(batches):
+    for first, table in _tables(request, batches):
         event = request.columns(table, first)[0]
         faults = sorted(request.faults(table), key=lambda fault: fault[0])
         if faults:
@@ -121,7 +135,7 @@ def route_events(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterato
     router = open_router(request.parts.division)
     base = np.concatenate([[0], np.cumsum(request.copies)])
     turn = [_partition()] * len(request.copies)
-    for first, table in _tables(batches):
+    for first, table in _tables(request, batches):
         through = request.columns(table, first)
         for part, events in request.to_match(table, first):
             packet = pa.Table.from_arrays(
@@ -154,20 +168,25 @@ def _through(request: Request) -> int:
     return request.transport.others + request.numbered
 
 
-def _tables(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
+def _tables(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
     """Batches joined to tables that are worth matching, each with the number of its first event."""
-    first = _partition() << PARTITION_BITS
+    before = 0
+    for table in _joined(batches):
+        yield request.first_number(table) + before, table
+        before += table.num_rows
+
+
+def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
         waiting.append(batch)
         rows += batch.num_rows
         if rows >= ROWS:
-            yield first, pa.Table.from_batches(waiting)
-            first += rows
+            yield pa.Table.from_batches(waiting)
             waiting, rows = [], 0
     if rows:
-        yield first, pa.Table.from_batches(waiting)
+        yield pa.Table.from_batches(waiting)
 
 
 def _partition() -> int:
@@ -175,10 +194,6 @@ def _partition() -> int:
 
     context = TaskContext.get()
     return 0 if context is None else context.partitionId()
-
-
-def _numbers(first: int, count: int) -> pa.ChunkedArray:
-    return pa.chunked_array([pa.array(np.arange(first, first + count))])
 
 
 def _packed(target: int, table: pa.Table) -> pa.RecordBatch:
@@ -209,6 +224,3 @@ def _grouped(rows: npt.NDArray[np.int64], ids: pa.Array) -> tuple[npt.NDArray[np
     distinct, first = np.unique(rows, return_index=True)
     offsets = np.append(first, len(rows)).astype(np.int32)
     return distinct, pa.ListArray.from_arrays(pa.array(offsets), ids)
-
-
-Task: TypeAlias = Callable[[Request, Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]

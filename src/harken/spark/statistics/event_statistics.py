@@ -27,6 +27,7 @@ import pyarrow as pa
 from harken.errors import EventError, IndexFormatError, closest
 from harken.model.values import checked_value
 from harken.spark.events.columns import Leaf, leaves, type_of
+from harken.spark.runtime.mapping import map_batches
 from harken.spark.statistics.dependence import dependence
 from harken.spark.statistics.sketches import Sample, Sketch, Summary, Survey, summarise
 
@@ -207,8 +208,8 @@ def event_statistics(
     # Rows without columns would arrive without their number.
     columns = columns or [functions.lit(True)]
     selected = events.select(*(column.alias(f"_{at}") for at, column in enumerate(columns)))
-    found = selected.mapInArrow(partial(_find, survey), _REPORT).repartition(MERGERS)
-    reports = found.mapInArrow(partial(_merge, survey), _REPORT).collect()
+    found = map_batches(selected, partial(_find, survey), _REPORT).repartition(MERGERS)
+    reports = map_batches(found, partial(_merge, survey), _REPORT).collect()
     return EventStatistics.of(_merged((bytes(row[0]) for row in reports), survey))
 
 

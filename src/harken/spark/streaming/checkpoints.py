@@ -50,6 +50,11 @@ class Checkpoint:
         return self.folder.child("spark")
 
     @property
+    def has_state(self) -> bool:
+        """Whether the stream remembers something from batch to batch, such as what came already."""
+        return any(each.name == "state" for each in self.spark.entries())
+
+    @property
     def events(self) -> Folder:
         """Where events are kept that still hold."""
         return self.folder.child("harken/events")

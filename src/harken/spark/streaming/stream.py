@@ -18,6 +18,7 @@ from harken.spark.index.index import Index, index_beside
 from harken.spark.index.layers import IndexState
 from harken.spark.matching.batch import check_frame, check_words, plan_for
 from harken.spark.matching.tasks import How
+from harken.spark.runtime.mapping import compute
 from harken.spark.runtime.workers import check_workers
 from harken.spark.storage import Folder
 from harken.spark.streaming.checkpoints import Checkpoint
@@ -161,6 +162,8 @@ class BatchMatcher:
         owner = sink.owner() if isinstance(sink, Remembers) else None
         if owner is not None:
             (known or Query("", str(self.checkpoint.folder))).refuse(owner, _place(sink))
+        elif known is None and isinstance(sink, TableSink):
+            sink.check_empty()
         if known is not None:
             self.checkpoint.bind(self.subscriptions)
 
@@ -181,6 +184,9 @@ class BatchMatcher:
         clock = None if lasting is None else lasting.clock(batch)
         entry = self.checkpoint.ledger.decide(batch, self.subscriptions.version, clock)
         if entry.skipped is not None:
+            # What a stream remembers, say to drop duplicates, is written when its rows are computed.
+            if self.checkpoint.has_state:
+                compute(events)
             return
         self._note(query, entry)
         index, state = index_beside(events.sparkSession, self.subscriptions, entry.version)
@@ -217,6 +223,8 @@ class BatchMatcher:
             self.sink.write(entry.batch, matches, self.checkpoint.query)
             if isinstance(self.sink, Placed):
                 self.checkpoint.note_output(self.sink.place)
+        else:
+            compute(matches)  # for what the stream remembers, as above
 
     def _matched(
         self, events: DataFrame, index: Index, state: IndexState, entry: LedgerEntry, *, tell: bool = True
@@ -232,19 +240,11 @@ class BatchMatcher:
             at=entry.at,
             strategy="auto",
             collect=self.rejects is not None,
+            prefix=f"{entry.batch}-",  # so that no name comes again in another batch
         )
         if tell and self.rejects is not None and planned.rejects is not None and state.schema is not None:
-            self.rejects.write(entry.batch, self._named(entry, planned.rejects), self.checkpoint.query)
-        return self._named(entry, planned.frame)
-
-    def _named(self, entry: LedgerEntry, frame: DataFrame) -> DataFrame:
-        """Events by names that never come again: those of events without an id have the batch in them."""
-        from pyspark.sql import functions
-
-        if self.event_id is not None:
-            return frame
-        number = functions.col("event").cast("string")
-        return frame.withColumn("event", functions.concat(functions.lit(f"{entry.batch}-"), number))
+            self.rejects.write(entry.batch, planned.rejects, self.checkpoint.query)
+        return planned.frame
 
     def _with_lasting(
         self, events: DataFrame, index: Index, state: IndexState, entry: LedgerEntry, lasting: RetainedEvents

@@ -17,6 +17,7 @@ from harken.model.limits import DEFAULT_LIMITS, Limits
 from harken.model.schema import Schema
 from harken.normal.compiled import PREDICATE, compiled_schema, conform, is_compiled
 from harken.normal.validation import compiled_faults
+from harken.spark.runtime.mapping import map_batches
 from harken.spark.runtime.workers import check_workers
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def compile_subscriptions(
     whole = chosen.schema["id"].dataType.simpleString() != "string"
     reject = "struct<id:string,expression:string,reason:string,line:int,column:int>"
     task = partial(_outcomes, Rules(schema, limits), whole)
-    outcome = chosen.mapInArrow(task, f"{compiled_columns(whole)}, reject {reject}").persist()
+    outcome = map_batches(chosen, task, f"{compiled_columns(whole)}, reject {reject}").persist()
     taken = outcome.where("reject is null").drop("reject")
     return CompiledSubscriptions(taken, outcome.where("reject is not null").select("reject.*"), outcome)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
+from harken.spark.runtime.mapping import map_batches
 from harken.spark.storage import Folder
 from harken.spark.subscriptions.compiling import compiled_columns, plain
 from harken.spark.subscriptions.segments import DELETES
@@ -36,11 +37,8 @@ def read_compiled(spark: SparkSession, subscriptions: Stored, snapshot: Snapshot
     columns = compiled_columns(bool(snapshot.integer_ids))
     if not places:
         return spark.createDataFrame([], columns)
-    return (
-        spark.createDataFrame([(at,) for at in places], "at int")
-        .repartition(len(places))
-        .mapInArrow(task, columns)
-    )
+    numbers = spark.createDataFrame([(at,) for at in places], "at int").repartition(len(places))
+    return map_batches(numbers, task, columns)
 
 
 def read_rejects(spark: SparkSession, folder: Folder, files: Sequence[str]) -> DataFrame:
@@ -49,7 +47,7 @@ def read_rejects(spark: SparkSession, folder: Folder, files: Sequence[str]) -> D
     if not files:
         return spark.createDataFrame([], columns)
     names = spark.createDataFrame([(file,) for file in files], "file string").repartition(len(files))
-    return names.mapInArrow(partial(_rejected_rows, folder), columns)
+    return map_batches(names, partial(_rejected_rows, folder), columns)
 
 
 def _live_rows(subscriptions: Stored, version: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from harken.errors import Rejected
 from harken.intake import SubscriptionSource
+from harken.spark.runtime.mapping import map_batches
 from harken.spark.runtime.workers import check_workers
 from harken.spark.storage import Folder
 from harken.spark.subscriptions.compiling import Outcome, Rules, compile_source, portions, subscription_columns
@@ -101,7 +102,7 @@ def write_frame(subscriptions: DataFrame, kind: Kind, rules: Rules, place: Store
     """Compile a DataFrame by tasks, each partition into files of its own."""
     check_workers(subscriptions.sparkSession)
     task = partial(_task, kind, rules, place)
-    reports = subscription_columns(subscriptions).mapInArrow(task, "report string").collect()
+    reports = map_batches(subscription_columns(subscriptions), task, "report string").collect()
     return Written.of(json.loads(row[0]) for row in reports)
 
 

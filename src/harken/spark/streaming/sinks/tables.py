@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from harken.durable import sync
 from harken.errors import OutputExistsError, SinkError
+from harken.spark.events.partitioning import partitions_of
 from harken.spark.storage import Folder, folder_at
 from harken.spark.storage.hadoop import literally
 from harken.spark.streaming.sinks.contract import BATCH, Query, reserve
@@ -64,7 +65,7 @@ class TableSink:
     A batch is there in one step, except in an object store: there, readers may see some of its files while it is
     put in place, which takes a copy within the store for each; they never see a row twice.
 
-    A batch is one file, unless `files` asks for more: it is matched by as many tasks as ever, and one of them
+    A batch is one file, unless `files` allows for more: it is matched by as many tasks as ever, and one of them
     writes what they all have found. A batch costs what Spark takes for that, and a few operations on files,
     however many came before. Of two processes that write the same batch at once one succeeds and the other's rows
     go nowhere, whether it fails or not. Threads may share a sink.
@@ -105,7 +106,7 @@ class TableSink:
             self.check(matches.columns)
             self._check(matches.schema)
             staging = f"{_STAGING}/{batch}/{uuid.uuid4().hex}"
-            _write(matches.repartition(self.files), self.folder, staging, self.format)
+            _write(self._gathered(matches), self.folder, staging, self.format)
             self._agree(matches.schema)
             with suppress(FileExistsError):
                 place(self.folder, staging, f"{BATCH}={batch}", _record(batch))
@@ -121,6 +122,13 @@ class TableSink:
     def check(self, columns: Sequence[str]) -> None:
         """SinkError if one is named `batch`, or two differ by case only."""
         reserve(columns, BATCH)
+
+    def check_empty(self) -> None:
+        """SinkError if there are files that no query owns: batches of a new one would be taken for repetitions."""
+        if any(not each.name.startswith(".") for each in self.folder.entries()):
+            raise SinkError(
+                f"{self.folder} has files that are those of no stream", suggestion="write to another folder"
+            )
 
     def owner(self) -> Query | None:
         """The query that the table belongs to, if it belongs to any."""
@@ -148,6 +156,11 @@ class TableSink:
             .format(self.format)
             .load(literally(self.folder.address))
         )
+
+    def _gathered(self, matches: DataFrame) -> DataFrame:
+        """The same rows in as many partitions as there are to be files; left where they are, if that will do."""
+        known = partitions_of(matches)
+        return matches if known is not None and known <= self.files else matches.repartition(self.files)
 
     def _claimed(self, query: Query) -> Query:
         """The query that the table belongs to: this one, if there was none before."""

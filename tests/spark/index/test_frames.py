@@ -26,7 +26,7 @@ from harken.spark.index import worker_cache as opened
 from harken.spark.index.frames import InPlan, _handed_over, index_of_frame
 from harken.spark.storage import folder_at
 from harken.spark.storage.carried import CarriedFolder
-from tests.spark.test_match import pairs
+from tests.spark.matching.frames import pairs
 
 
 def texts(spark: SparkSession, **expressions: str) -> DataFrame:

@@ -20,7 +20,7 @@ from harken.errors import JavaError, MissingExtraError
 from harken.spark.runtime.java import PLACES, examine, java_home
 from harken.spark.runtime.session import cores_of, local_session, require_java
 
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "ensure-java.sh"
+SCRIPT = Path(__file__).resolve().parents[3] / "scripts" / "ensure-java.sh"
 SHELL = str(shutil.which("sh"))
 SLEEP = str(shutil.which("sleep"))
 TOOLS = {name: str(shutil.which(name)) for name in ("cp", "env", "tail")}

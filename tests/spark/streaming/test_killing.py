@@ -25,11 +25,11 @@ import pytest
 
 from harken.spark.storage import Folder
 from harken.spark.streaming.ledger import Ledger
-from tests.spark import streaming_program
 from tests.spark.servers.hdfs import HdfsCluster
 from tests.spark.servers.jars import UnreachableError
 from tests.spark.servers.s3 import S3Server
-from tests.spark.streaming_program import STEPS, Layout, prepare
+from tests.spark.streaming import streaming_program
+from tests.spark.streaming.streaming_program import STEPS, Layout, prepare
 
 PATIENCE = 600
 """Seconds that one life may take, however busy the machine is."""

@@ -22,8 +22,8 @@ from pyspark.sql import DataFrameWriter, SparkSession
 
 from harken.errors import HarkenError, SinkError
 from harken.spark.streaming.sinks import KafkaSink
-from tests.spark import kafka_broker
 from tests.spark.servers.jars import UnreachableError
+from tests.spark.streaming.sinks import kafka_broker
 
 SESSION = """
 import json, sys

@@ -1,0 +1,86 @@
+"""A batch that cannot be done is passed over, or repeated with a later version."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harken.errors import (
+    StreamError,
+    UnknownVersionError,
+)
+from harken.spark import (
+    EventValidity,
+    repin_batch,
+    skip_batch,
+    stream_status,
+)
+from tests.spark.streaming.scenes import HOUR, FailsOnce, Scene, fail_to
+
+
+def test_a_batch_that_cannot_be_done_is_passed_over_with_a_record(scene: Scene) -> None:
+    scene.subscriptions.append([("a", "x = 1")])
+    for batch in range(3):
+        scene.arrive((batch, 1))
+    sink = FailsOnce(scene.table, batch=1, late=False)
+    fail_to(lambda: scene.run(sink=sink), "the sink is full")
+    assert stream_status(scene.checkpoint).pending == 1
+    assert skip_batch(scene.checkpoint, reason="the disk is gone") == 1
+    assert "batch 1 is pending, and will be passed over" in str(stream_status(scene.checkpoint))
+    scene.run()
+    assert scene.matches() == {0: [(0, "a")], 2: [(2, "a")]}
+    status = stream_status(scene.checkpoint)
+    assert [(each.batch, each.reason) for each in status.skipped] == [(1, "the disk is gone")]
+    assert status.pending is None
+    with pytest.raises(StreamError, match=r"nothing is pending in .*: batch 2 is done"):
+        skip_batch(scene.checkpoint, reason="again")
+
+
+@pytest.mark.long
+def test_changes_between_a_batch_that_is_passed_over_and_the_next_are_met(scene: Scene) -> None:
+    validity = EventValidity(lasts=HOUR)
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    scene.run(validity=validity)
+    scene.subscriptions.append([("b", "x = 1")])
+    scene.arrive((1, 1))
+    fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=1, late=False), validity=validity), "full")
+    skip_batch(scene.checkpoint, reason="a test")
+    scene.arrive((2, 1))
+    scene.run(validity=validity)
+    assert scene.matches() == {0: [(0, "a")], 2: [(0, "b"), (2, "a"), (2, "b")]}
+
+
+def test_a_batch_whose_version_is_gone_is_repeated_with_a_later_one(scene: Scene) -> None:
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=0, late=False)), "the sink is full")
+    scene.subscriptions.append([("b", "x = 1")])
+    shutil.rmtree(scene.subscriptions.folder.child("index").path)  # type: ignore[arg-type]
+    (scene.subscriptions.folder.child("versions").path / "00000000000000000001.json").unlink()  # type: ignore[operator]
+    with pytest.raises(UnknownVersionError, match="has no version 1"):
+        scene.start()
+    with pytest.raises(UnknownVersionError, match="has no version 9"):
+        repin_batch(scene.checkpoint, scene.subscriptions, scene.table, version=9)
+
+
+def test_a_batch_can_be_repeated_with_a_later_version_until_the_output_has_it(scene: Scene) -> None:
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=0, late=False)), "the sink is full")
+    scene.subscriptions.append([("b", "x = 1")])
+    assert repin_batch(scene.checkpoint, scene.subscriptions, scene.table).version == 2
+    fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=0, late=True)), "the sink is full")
+    assert scene.matches() == {0: [(0, "a"), (0, "b")]}
+    with pytest.raises(StreamError, match=r"batch 0 is done: TableSink\(.*\) has it; pass it over"):
+        repin_batch(scene.checkpoint, scene.subscriptions, str(scene.table.path))
+    scene.run()
+    with pytest.raises(StreamError, match="nothing is pending"):
+        repin_batch(scene.checkpoint, scene.subscriptions, scene.table)
+
+
+def test_what_is_no_checkpoint_has_no_status(tmp_path: Path) -> None:
+    with pytest.raises(StreamError, match="is no checkpoint of a stream"):
+        stream_status(tmp_path)

@@ -1,0 +1,176 @@
+"""Checkpoints and outputs belong to one stream, and lie apart."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harken.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DatabaseError,
+    EventError,
+    SinkError,
+    StorageError,
+    StreamError,
+)
+from harken.spark import (
+    DatabaseSink,
+    Subscriptions,
+    TableSink,
+    match_stream,
+    repin_batch,
+)
+from tests.spark.streaming.scenes import Scene, fail_to
+
+# Whose batches these are
+
+
+def test_a_new_checkpoint_with_an_old_output_is_refused(scene: Scene, tmp_path: Path) -> None:
+    """Its batches would be taken for repetitions."""
+    database = DatabaseSink(f"sqlite:///{tmp_path}/matches.db")
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((1, 1))
+    scene.run()
+    old = scene.checkpoint
+    scene.checkpoint = old.with_name("another")
+    refused = rf"{re.escape(str(scene.table.path))} has the batches of another query.*{re.escape(str(old))}"
+    with pytest.raises(SinkError, match=rf"{refused}; write to another place, or go on with that checkpoint"):
+        scene.start()
+    scene.run(sink=database)
+    scene.checkpoint = old.with_name("a third")
+    with pytest.raises(SinkError, match=r"table notifications of .* has the batches of another"):
+        scene.start(sink=database)
+    assert scene.matches() == {0: [(1, "a")]}
+
+
+@pytest.mark.parametrize("theirs", ["batch=0/part-0.parquet", "part-0.parquet"])
+def test_an_output_with_files_of_others_is_refused(scene: Scene, theirs: str) -> None:
+    """They would be taken for batches of this stream, or read as such."""
+    file = scene.table.path / theirs
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"theirs")
+    with pytest.raises(SinkError, match="files that are those of no stream; write to another folder"):
+        scene.run()
+    assert file.read_bytes() == b"theirs"
+
+
+def test_rejects_are_those_of_one_query_too(scene: Scene, tmp_path: Path) -> None:
+    scene.subscriptions = Subscriptions.create(tmp_path / "typed", schema={"x": "string"})
+    scene.subscriptions.append([("a", "x = '1'")])
+    scene.arrive((1, 1))
+    rejects = TableSink(tmp_path / "rejects")
+    scene.run(on_error="collect", rejects=rejects)
+    scene.checkpoint = tmp_path / "another"
+    other = TableSink(tmp_path / "other")
+    fail_to(lambda: scene.run(sink=other, on_error="collect", rejects=rejects), "batches of another query")
+
+
+def test_a_checkpoint_whose_half_was_removed_is_refused(scene: Scene) -> None:
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((1, 1))
+    scene.run()
+    shutil.rmtree(scene.checkpoint / "spark")
+    with pytest.raises(StreamError, match=r"the ledger in .*was removed, or replaced; start with a new"):
+        scene.start()
+    assert scene.matches() == {0: [(1, "a")]}
+
+
+def test_an_address_that_is_not_supported_is_refused_by_name(scene: Scene) -> None:
+    with pytest.raises(StorageError, match="addresses with wasb: are not supported"):
+        scene.start(sink=TableSink("wasb://box/matches"))
+    scene.checkpoint = "dbfs:/checkpoint"  # type: ignore[assignment]
+    with pytest.raises(StorageError, match="addresses with dbfs: are not supported"):
+        scene.start()
+
+
+# ---------------------------------------------------------------- whose checkpoint, and where matches go
+
+
+def test_folders_of_a_stream_lie_apart(scene: Scene, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for options in (
+        {"sink": TableSink(out), "rejects": out},
+        {"sink": TableSink(out), "rejects": out / "rejects"},
+        {"sink": TableSink(scene.checkpoint)},
+        {"sink": TableSink(scene.checkpoint.parent)},
+        {"sink": TableSink(scene.subscriptions.folder.child("matches"))},
+    ):
+        with pytest.raises(ArgumentError, match=r"are one folder|lie in each other"):
+            scene.start(on_error="collect" if "rejects" in options else "raise", **options)
+    assert not out.exists()
+    assert not scene.checkpoint.exists()
+
+
+def test_a_checkpoint_goes_on_with_the_subscriptions_it_began_with(scene: Scene, tmp_path: Path) -> None:
+    scene.subscriptions.append([("a", "x > 1")])
+    scene.arrive((1, 5))
+    scene.run()
+    other = Subscriptions.create(tmp_path / "others")
+    other.append([("stranger", "x > 1")])
+    mine, scene.subscriptions = scene.subscriptions, other
+    scene.arrive((2, 5))
+    with pytest.raises(StreamError, match=r"is that of a stream of the subscriptions in .*, and these are others"):
+        scene.start()
+    scene.subscriptions = mine
+    scene.run()
+    assert scene.matches() == {0: [(1, "a")], 1: [(2, "a")]}
+
+
+def test_from_another_output_on_batches_go_there(scene: Scene, tmp_path: Path) -> None:
+    scene.subscriptions.append([("a", "x > 1")])
+    scene.arrive((1, 5))
+    scene.run()
+    scene.arrive((2, 5))
+    other = TableSink(tmp_path / "elsewhere")
+    scene.run(sink=other)
+    assert scene.matches() == {0: [(1, "a")]}
+    assert other.read(scene.spark).collect() == [(2, "a", 1)]
+    assert json.loads((scene.checkpoint / "harken" / "output.json").read_text())["place"] == str(other.path)
+
+
+def test_a_database_that_cannot_be_reached_is_told_before_the_stream_begins(scene: Scene, tmp_path: Path) -> None:
+    scene.subscriptions.append([("a", "x > 1")])
+    scene.arrive((1, 5))
+    with pytest.raises(DatabaseError, match="unable to open"):
+        scene.start(sink=DatabaseSink(f"sqlite:///{tmp_path}/missing/x.db"))
+    scene.run()
+    assert scene.matches() == {0: [(1, "a")]}
+
+
+def test_a_batch_is_not_repinned_for_another_output(scene: Scene, tmp_path: Path) -> None:
+    scene.subscriptions.append([("a", "x > 1")])
+    scene.arrive((1, 5))
+    scene.run()
+    (scene.checkpoint / "spark" / "commits" / "0").unlink()
+    with pytest.raises(StreamError, match=r"went to .* so far, not to"):
+        repin_batch(scene.checkpoint, scene.subscriptions, tmp_path / "typo")
+
+
+def test_what_a_sink_cannot_take_is_told_before_the_stream_begins(scene: Scene, tmp_path: Path) -> None:
+    database = DatabaseSink(f"sqlite:///{tmp_path}/x.db")
+    for said, options in {
+        "takes only the ids, not x": {"sink": database, "keep": ["x"]},
+        "needs a column 'subscription'": {"sink": database, "how": "grouped"},
+        "takes the columns 'x' and 'X' for one": {
+            "keep": ["x", "X"],
+            "events": scene.events("id int, x int, X int"),
+        },
+    }.items():
+        with pytest.raises((SinkError, EventError), match=said):
+            scene.start(**options)
+    with pytest.raises(ArgumentTypeError, match="subscriptions is Subscriptions, found str"):
+        match_stream(scene.events(), "subscriptions", tmp_path / "out", checkpoint=tmp_path / "c")  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="or has a trigger, not both"):
+        match_stream(
+            scene.events(),
+            scene.subscriptions,
+            tmp_path / "out",
+            checkpoint=tmp_path / "c",
+            trigger="1 second",
+            available_now=True,
+        )
