@@ -24,6 +24,7 @@ from harken.spark import (
     EventValidity,
     Subscriptions,
 )
+from harken.spark.index import building
 from harken.spark.index import index as index_room
 from harken.spark.index.index import Index, build_index
 from harken.spark.subscriptions.versions import VersionLog
@@ -276,3 +277,21 @@ def test_a_stream_says_which_version_it_is_at(scene: Scene) -> None:
     assert (reader.version, reader.before, reader.follows) == (2, 1, False)
     assert reader.checkpoint == str(scene.checkpoint)
     assert reader.query == json.loads((scene.checkpoint / "spark" / "metadata").read_text())["id"]
+
+
+def test_a_stream_that_goes_on_rehearses_changes_with_its_first_batch(scene: Scene, monkeypatch) -> None:
+    rehearsed: list[str] = []
+    monkeypatch.setattr(building, "_rehearse", lambda algorithm, options: rehearsed.append(algorithm))
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((1, 1))
+    scene.run()
+    assert not rehearsed  # it ends when all there is is done
+    scene.arrive((2, 1))
+    scene.arrive((3, 1))
+    query = scene.start(trigger="0 seconds")
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    assert rehearsed == ["dynamic"]
+    assert scene.matches() == {0: [(1, "a")], 1: [(2, "a")], 2: [(3, "a")]}

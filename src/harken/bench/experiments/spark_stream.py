@@ -32,7 +32,7 @@ SLOWEST = 0.8
 """Seconds that nearly every batch is to stay below."""
 
 CATCHING_UP = 2.0
-"""Seconds that the batch which meets many changes is to stay below."""
+"""Seconds that a batch which meets many changes is to stay below."""
 
 WARM_UP = 5
 """Batches that are not counted: the first compile Spark's code and start workers."""
@@ -77,7 +77,7 @@ def run(bench: Bench) -> Result:
             Figure(
                 "batches begun after the change that did not see it, plus 1", "batches", (late + 1.0,), None, True
             ),
-            Figure("batch that met the changes first", "s", (took,), bench.target(CATCHING_UP), True),
+            Figure("slowest batch that met changes", "s", (took,), bench.target(CATCHING_UP), True),
         ],
         plot=Plot(
             "batch",
@@ -87,7 +87,8 @@ def run(bench: Bench) -> Result:
         notes=[
             "A file of events is added every second; a batch takes what is there, and writes Parquet once.",
             f"The first {WARM_UP} batches are not counted.",
-            "The batch that met the changes includes indexing them.",
+            "A batch that met changes includes indexing them; replacing and removing are two changes, which one or"
+            " two batches meet, the first of them while the same process still makes the second.",
         ],
     )
 
@@ -95,7 +96,7 @@ def run(bench: Bench) -> Result:
 def _stream(
     here: Ground, subscriptions: Subscriptions, rate: int, seconds: int, changes: int
 ) -> tuple[list[_Batch], float, int]:
-    """Run the stream: its batches, the seconds of the one that met the changes, and how many missed them."""
+    """Run the stream: its batches, the seconds of the slowest that met changes, and how many missed them."""
     incoming, checkpoint = here.folder / "incoming", here.folder / "checkpoint"
     incoming.mkdir()
     _add_file(incoming, here.made.events(rate, part=0), 0)
@@ -109,6 +110,7 @@ def _stream(
         _wait(query, lambda: len(query.recentProgress) >= 3)
         feeding.start()
         time.sleep(seconds / 2)
+        before = subscriptions.version
         version, committed = _change(here, subscriptions, changes)
         time.sleep(seconds / 2)
         _wait(query, lambda: _met(ledger.entries(), version, committed)[0] + 1 < len(ledger.entries()))
@@ -119,7 +121,8 @@ def _stream(
         raise AssertionError(f"the stream failed: {failure}")
     batches = _batches(query)
     met, late = _met(ledger.entries(), version, committed)
-    return batches, next(each.seconds for each in batches if each.number == met), late
+    began, _ = _met(ledger.entries(), before + 1, committed)
+    return batches, max(each.seconds for each in batches if began <= each.number <= met), late
 
 
 def _change(here: Ground, subscriptions: Subscriptions, changes: int) -> tuple[int, datetime]:
@@ -131,7 +134,7 @@ def _change(here: Ground, subscriptions: Subscriptions, changes: int) -> tuple[i
 
 
 def _met(entries: list[LedgerEntry], version: int, committed: datetime) -> tuple[int, int]:
-    """The first batch that matched with the changes, and how many begun after them did not."""
+    """The first batch that matched with a version, and how many begun after it was there did not."""
     late = sum(entry.at > committed and entry.version < version for entry in entries)
     return next((entry.batch for entry in entries if entry.version >= version), len(entries)), late
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -109,6 +111,31 @@ def build_part(blueprint: Blueprint, shard: int) -> Part | None:
     if blueprint.lessons is not None:
         engine.learn(blueprint.lessons.read())
     return saved(engine, blueprint.folder)
+
+
+REHEARSED = 1_000
+"""Subscriptions of a rehearsal: enough for a part to be reorganised as large ones are."""
+
+
+@contextmanager
+def rehearsing(algorithm: str, options: Mapping[str, object]) -> Iterator[None]:
+    """Meanwhile, build a part for nothing: kernels take a second to load, and the first changes need not wait."""
+    thread = Thread(target=_rehearse, args=(algorithm, options), name="harken-rehearsal", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+def _rehearse(algorithm: str, options: Mapping[str, object]) -> None:
+    engine = Engine(algorithm, keep_text=False, **cast("dict[str, Any]", options))
+    engine.subscribe_many(
+        (number, f"a{number % 7} = {number % 50} and b{number % 5} = {number % 20} and c < {number % 30}")
+        for number in range(REHEARSED)
+    )
+    with TemporaryDirectory(prefix="harken-") as here:
+        engine.save(Path(here) / "part")
 
 
 def _of_shard(table: pa.Table, division: Division, shard: int) -> pa.Table:

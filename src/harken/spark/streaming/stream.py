@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harken.engine import OnError
 from harken.errors import ArgumentError, ArgumentTypeError, EventError
+from harken.spark.index.building import rehearsing
 from harken.spark.index.index import Index, index_beside
 from harken.spark.index.layers import IndexState
 from harken.spark.matching.batch import check_frame, check_words, plan_for
@@ -96,7 +98,15 @@ def match_stream(
     if isinstance(sink, Placed):
         sink.check(columns)
     matcher = BatchMatcher(
-        subscriptions, sink, place, event_id, tuple(keep), how, validity, None if on_error == "raise" else aside
+        subscriptions,
+        sink,
+        place,
+        event_id,
+        tuple(keep),
+        how,
+        validity,
+        None if on_error == "raise" else aside,
+        goes_on=not available_now,
     )
     if not type(events).__module__.startswith("pyspark.sql.connect"):  # else the server knows these places, not we
         matcher.claim()
@@ -153,6 +163,8 @@ class BatchMatcher:
     validity: EventValidity | None
     rejects: Sink | None = None
     """Where events go that cannot be matched; without it, they end the stream."""
+    goes_on: bool = True
+    """Whether there is time for subscriptions to change: not if the stream ends when all there is is done."""
     _noted: set[tuple[int, int]] = field(default_factory=set, init=False, compare=False, repr=False)
     """Where this stream was last noted to be."""
 
@@ -188,12 +200,15 @@ class BatchMatcher:
             if self.checkpoint.has_state:
                 compute(events)
             return
+        is_first = not self._noted
         self._note(query, entry)
         index, state = index_beside(events.sparkSession, self.subscriptions, entry.version)
-        if lasting is None:
-            self._once(events, index, state, entry)
-        else:
-            self._with_lasting(events, index, state, entry, lasting)
+        rehearsal = rehearsing(state.algorithm, state.options) if is_first and self.goes_on else nullcontext()
+        with rehearsal:
+            if lasting is None:
+                self._once(events, index, state, entry)
+            else:
+                self._with_lasting(events, index, state, entry, lasting)
 
     def _note(self, query: Query, entry: LedgerEntry) -> None:
         """Say which versions a repetition of this batch needs, so that they are kept."""
