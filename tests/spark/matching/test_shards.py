@@ -17,6 +17,7 @@ from harken.model.evaluation import truth
 from harken.spark import Index, match, plan
 from harken.spark.events import partitioning
 from harken.spark.events.columns import Transport
+from harken.spark.index import pacing
 from harken.spark.index.worker_cache import Parts
 from harken.spark.matching import batch as matching
 from harken.spark.matching import tasks
@@ -204,3 +205,34 @@ def test_batches_are_joined_and_numbered(
         answers.append(sorted(zip(*found.to_pydict().values(), strict=True)))
     assert answers[0] == answers[1] == answers[2]
     assert len(answers[0]) > 500
+
+
+@pytest.mark.parametrize("how", ["pairs", "grouped"])
+def test_however_little_is_held_at_once_the_answer_is_the_same(
+    sharded: Index, crowd: DataFrame, monkeypatch: pytest.MonkeyPatch, how: tasks.How
+) -> None:
+    state = sharded.state()
+    events = crowd.selectExpr("n", "m", "s", "3 AS partition", "repeat('x', n % 50) AS payload").toArrow()
+    parts = Parts(sharded.folder, state.layers, state.division, state.integer_ids)
+    request = Request(parts, Transport(("n", "m", "s"), (), 1), NOON, how, True)
+    answers, pieces = [], []
+    for unknown, pairs_held, bytes_held in ((1_024, 1 << 22, 64 << 20), (3, 50, 1_000), (1, 1, 1)):
+        monkeypatch.setattr(pacing, "UNKNOWN", unknown)
+        monkeypatch.setattr(pacing, "MOST_PAIRS", pairs_held)
+        monkeypatch.setattr(tasks, "MOST_BYTES", bytes_held)
+        found = list(tasks.match_events(request, iter(events.to_batches())))
+        pieces.append(len(found))
+        answers.append(pa.Table.from_batches(found).to_pylist())
+    assert answers[0] == answers[1] == answers[2]
+    assert pieces[0] < 5 < 10 * pieces[0] < pieces[1] < pieces[2] == len(answers[2])
+
+
+def test_the_largest_texts_fit_however_often_they_are_told() -> None:
+    """A column of Arrow has two gigabytes of text at most."""
+    request = Request(None, Transport((), (), 1), NOON, "pairs", False)  # type: ignore[arg-type]  # opens nothing
+    payload = pa.chunked_array([["x" * (1 << 20), "y"]])
+    rows, ids = np.zeros(3_000, np.int64), pa.array(range(3_000))
+    found = tasks._answer(request, (rows, ids), [pa.chunked_array([[7, 8]]), payload])
+    told = [(batch.num_rows, batch.nbytes) for batch in found]
+    assert sum(count for count, _ in told) == 3_000
+    assert max(size for _, size in told) < 2 * tasks.MOST_BYTES

@@ -6,14 +6,12 @@ cheap: it costs reading the parts once, for their checksums, and what kernels ta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,17 +19,14 @@ from harken.engine import Engine
 from harken.errors import IndexFormatError
 from harken.matching.parallel.options import Parallel
 from harken.spark.index.layers import Layer, Part
+from harken.spark.index.pacing import Found, Pace, Rows
 from harken.spark.index.sharding import Division, router_rows
 from harken.spark.runtime.mapping import search_everything
 from harken.spark.storage import Folder, machine_cache
 from harken.spark.subscriptions.segments import read_segment
 
-Rows: TypeAlias = npt.NDArray[np.int64]
 ONE_THREAD = Parallel(threads=1)
 """Spark has as many workers as it wants cores to be used."""
-
-Found: TypeAlias = tuple[Rows, pa.Array]
-"""Matches: the event's row and the subscription's id, pair by pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +57,11 @@ class OpenShard:
                 ids = read_segment(parts.folder.child("hidden"), layer.hides).column("id").cast(parts.id_type)
                 hidden = pa.concat_arrays([hidden, *ids.chunks])
         self._id_type = parts.id_type
+        self._pace = Pace()
+
+    def matches(self, events: pa.Table, at: datetime) -> Iterator[Found]:
+        """The matches of events, as many at a time as can be held, ordered by event."""
+        return self._pace.over(events, lambda some: joined(self.match(some, at), self._id_type))
 
     def match(self, events: pa.Table, at: datetime) -> list[Found]:
         """The matches of events, part by part."""
@@ -110,6 +110,11 @@ class OpenIndex:
         self._id_type = parts.id_type
         self._router = Router(parts.division)
         self._shards = [OpenShard(parts, shard) for shard in range(parts.division.shards)]
+        self._pace = Pace()
+
+    def matches(self, events: pa.Table, at: datetime) -> Iterator[Found]:
+        """The matches of events, as many at a time as can be held, ordered by event."""
+        return self._pace.over(events, lambda some: self.match(some, at))
 
     def match(self, events: pa.Table, at: datetime) -> Found:
         """The matches of events, ordered by event."""

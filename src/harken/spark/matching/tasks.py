@@ -17,12 +17,16 @@ from harken.matching.events.batch import column_faults, leaf_columns
 from harken.model.foreign import parents
 from harken.model.schema import Schema
 from harken.spark.events.columns import Rows, Transport
-from harken.spark.index.worker_cache import Found, Parts, joined, open_index, open_router, open_shard
+from harken.spark.index.pacing import Found
+from harken.spark.index.worker_cache import Parts, open_index, open_router, open_shard
 
 How: TypeAlias = Literal["pairs", "grouped"]
 
 ROWS = 32_768
 """Events matched together, at least, where batches are smaller."""
+
+MOST_BYTES = 64 << 20
+"""Bytes of a column that go out together: Arrow has texts of two gigabytes at most, and workers little memory."""
 
 PARTITION_BITS = 33
 """Numbers of events leave so many bits for the row within its partition, as Spark's own ids do."""
@@ -113,8 +117,8 @@ def match_events(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterato
     for first, table in _tables(request, batches):
         columns = request.columns(table, first)
         for part, events in request.to_match(table, first):
-            rows, ids = index.match(events, request.at)
-            yield from _answer(request, (rows if part is None else part[rows], ids), columns)
+            for rows, ids in index.matches(events, request.at):
+                yield from _answer(request, (rows if part is None else part[rows], ids), columns)
 
 
 def reject_events(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -160,8 +164,8 @@ def match_packets(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterat
             width = table.num_columns - _through(request)
             names = [name[1:] for name in table.column_names[:width]]
             events = table.select(range(width)).rename_columns(names)
-            found = joined(shard.match(events, request.at), request.parts.id_type)
-            yield from _answer(request, found, table.columns[width:])
+            for found in shard.matches(events, request.at):
+                yield from _answer(request, found, table.columns[width:])
 
 
 def _through(request: Request) -> int:
@@ -213,11 +217,21 @@ def _answer(request: Request, found: Found, columns: list[pa.ChunkedArray]) -> I
         return
     if request.how == "grouped":
         rows, ids = _grouped(rows, ids)
-    taken = pa.array(rows)
-    event, *kept = (column.take(taken) for column in columns)
     said = "subscription" if request.how == "pairs" else "subscriptions"
-    names = ["event", said, *(f"k{at}" for at in range(len(kept)))]
-    yield from pa.Table.from_arrays([event, ids, *kept], names).to_batches()
+    names = ["event", said, *(f"k{at}" for at in range(len(columns) - 1))]
+    together = max(1, MOST_BYTES // max(map(_widest, columns)))
+    for first in range(0, len(rows), together):
+        taken = pa.array(rows[first : first + together])
+        event, *kept = (column.take(taken) for column in columns)
+        yield from pa.Table.from_arrays([event, ids.slice(first, together), *kept], names).to_batches()
+
+
+def _widest(column: pa.ChunkedArray) -> int:
+    """Bytes of the largest value of a column; on average, where values are of no fixed size and not text."""
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return pc.max(pc.binary_length(column)).as_py() or 1
+    return column.nbytes // len(column) + 1
 
 
 def _grouped(rows: npt.NDArray[np.int64], ids: pa.Array) -> tuple[npt.NDArray[np.int64], pa.ListArray]:

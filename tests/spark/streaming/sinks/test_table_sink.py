@@ -66,6 +66,16 @@ def test_batches_are_read_with_their_numbers(spark: SparkSession, sink: TableSin
     assert sink.read(spark).dtypes == [("event", "bigint"), ("subscription", "string"), ("batch", "bigint")]
 
 
+def test_every_microsecond_is_kept(spark: SparkSession, sink: TableSink) -> None:
+    matches = spark.sql(
+        """select timestamp '2026-11-17 01:02:03.123456+05:30' as at,
+        timestamp_ntz '1583-02-03 04:05:06.000007' as of
+        union all select timestamp '9999-12-31 23:59:59.999999Z', timestamp_ntz '2026-03-29 02:30:00'"""
+    )
+    sink.write(0, matches)
+    assert contents(sink.read(spark).drop("batch")) == contents(matches)
+
+
 def test_spark_reads_the_table_without_harken(spark: SparkSession, path: Path) -> None:
     sink = TableSink(str(path))
     sink.write(7, pairs(spark, (1, "a")))

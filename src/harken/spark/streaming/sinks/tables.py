@@ -50,6 +50,15 @@ _QUERY = ".query"
 
 _NO_MARK = "mapreduce.fileoutputcommitter.marksuccessfuljobs"
 
+_WHOLE: Mapping[Format, Mapping[str, str]] = {
+    "parquet": {},
+    "json": {
+        "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+        "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    },
+}
+"""What Spark is told so that nothing is cut: left to itself it writes JSON with milliseconds, of microseconds."""
+
 _WRITTEN = re.compile(r"\.schema|\.files|_SUCCESS|part-.*|\..*\.crc")
 """What the files of a table are called: Spark's, and those that are written beside them."""
 
@@ -276,7 +285,7 @@ def _write(matches: DataFrame, folder: Folder, staging: str, form: Format) -> No
     """Have Spark write a new folder, whole and durable; nothing is left of it if that fails."""
     made = folder.child(staging)
     try:
-        matches.write.format(form).option(_NO_MARK, "false").save(made.address)
+        matches.write.format(form).options(**{_NO_MARK: "false"}, **_WHOLE[form]).save(made.address)
         names = [each.name for each in made.entries()]
         # Even without rows Spark writes one file.
         if not any(name.startswith("part-") for name in names):
