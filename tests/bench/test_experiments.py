@@ -27,6 +27,7 @@ PLOTTED = {name for name in experiments() if name.startswith(("fabret", "pubsub"
 
 LONG = {
     *("spark-compile", "spark-join", "spark-scale", "spark-stream", "store-start", "storage-stress", "stream-age"),
+    "stream-stress",
     *("damage", "exits", "faults", "first-use", "growth", "symmetric-encodings", "symmetric-faults"),
     *("pubsub-fig8", "pubsub-fig9", "rapid-fig4", "rapid-fig6"),
     *("parallel-fig6", "parallel-fig8", "parallel-fig9", "parallel-fig10", "parallel-fig12", "parallel-fig14"),
@@ -124,9 +125,10 @@ FOUND = {
         "Harken / join with keys at 2,000",
     },
     "spark-scale": {"matching", "counting rows", "worker ready after", "matching / counting rows"},
-    "spark-stream": {"batch, median", "batch that met the changes first"},
+    "spark-stream": {"batch, median", "slowest batch that met changes"},
     "store-start": {"from local disk", "from the store, cache empty", "an empty cache costs"},
     "stream-age": {"a batch, young", "a batch, old", "a batch, young / old"},
+    "stream-stress": {"stream", "batch job", "write", "compact", "vacuum"},
     "storage-stress": {"read", "write", "compact", "vacuum"},
     "symmetric-faults": {"engine, memory", "auction, memory", "engine, SQLite", "auction, PostgreSQL"},
     "symmetric-fig4": {"matching with 5,000, memory", "matching with 5,000, SQLite", "loading 1,000, PostgreSQL"},

@@ -206,6 +206,10 @@ _EXPERIMENTS: dict[str, Experiment] = {
         "harken.bench.experiments.stream_age:run",
         "a stream of thousands of small batches: whether late ones take longer",
     ),
+    "stream-stress": Experiment(
+        "harken.bench.experiments.stream_stress:run",
+        "two streams and a batch job beside a writer, a compactor and a vacuum for --minutes: nothing is missing",
+    ),
     "symmetric-fig4": Experiment(
         "harken.bench.experiments.symmetric_scaling:run_breakdown",
         "publications as constraints: one match, step by step, in memory and on databases",

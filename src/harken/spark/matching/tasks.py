@@ -230,8 +230,8 @@ def _widest(column: pa.ChunkedArray) -> int:
     """Bytes of the largest value of a column; on average, where values are of no fixed size and not text."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return pc.max(pc.binary_length(column)).as_py() or 1
-    return column.nbytes // len(column) + 1
+        return int(pc.max(pc.binary_length(column)).as_py() or 1)
+    return int(column.nbytes) // len(column) + 1
 
 
 def _grouped(rows: npt.NDArray[np.int64], ids: pa.Array) -> tuple[npt.NDArray[np.int64], pa.ListArray]:
