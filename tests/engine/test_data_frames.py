@@ -1,0 +1,80 @@
+"""Data frames of every maker go straight in."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from harken import Engine
+from harken.errors import EventError, SubscriptionError
+from tests.engine.engines import engine_of, pairs
+
+pytestmark = pytest.mark.kernel
+
+
+class Frame:
+    """What Polars and others hand over: nothing but the Arrow stream interface."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize("make", [Frame, lambda table: table.to_pandas(), lambda table: table.to_reader()])
+def test_data_frames_go_straight_in(make, algorithm):
+    engine = Engine(algorithm)
+    subscriptions = pa.table({"id": ["a", "b"], "expression": ["price < 5", "item = 'x' OR price IS NULL"]})
+    assert engine.subscribe_many(make(subscriptions)).loaded == 2
+    events = pa.table({"price": [1.0, None, 9.0], "item": ["x", "y", None]})
+    engine.learn(make(events))
+    assert pairs(engine.match_batch(make(events))) == [(0, "a"), (0, "b"), (1, "b")]
+    found = engine.match_batch(make(events), on_error="collect")
+    assert (pairs(found.matches), found.rejects.num_rows) == ([(0, "a"), (0, "b"), (1, "b")], 0)
+
+
+def test_a_frame_in_polars_types_is_read(algorithm):
+    engine = engine_of(algorithm, "s = 'a'", "t > TIMESTAMP '2026-01-01'", "c = 'x'", "EXISTS l")
+    table = pa.table(
+        {
+            "s": pa.array(["a", None], pa.string_view()),
+            "t": pa.array([datetime(2026, 2, 1, tzinfo=UTC), None], pa.timestamp("us", "UTC")),
+            "c": pa.DictionaryArray.from_arrays(
+                pa.array([0, None], pa.uint32()), pa.array(["x", "y"], pa.string_view())
+            ),
+            "l": pa.array([[1], None], pa.large_list(pa.int64())),
+        }
+    )
+    assert pairs(engine.match_batch(Frame(table))) == [(0, 0), (0, 1), (0, 2), (0, 3)]
+    engine = engine_of(
+        algorithm, "s = 'a'", "c = 'x'", "EXISTS s", schema={"s": "string", "c": "string", "n": "int"}
+    )
+    events = pa.concat_tables([table.slice(0, 1)] * 3).append_column(
+        "n", pa.array([None, "x", None], pa.string_view())
+    )
+    found = engine.match_batch(Frame(events), on_error="collect")
+    assert pairs(found.matches) == [(row, id) for row in (0, 2) for id in (0, 1, 2)]
+    assert found.rejects.column("value").to_pylist() == ["'x'"]
+    nobody = engine.match_batch(Frame(events.slice(1, 1)), on_error="collect")
+    assert (nobody.matches.num_rows, nobody.rejects.num_rows) == (0, 1)
+
+
+def test_the_compiled_form_may_come_as_a_frame():
+    from harken.compiler import Texts, compile_texts
+
+    engine = Engine()
+    engine.subscribe_many(Frame(compile_texts(Texts([1], ["x = 1"])).table))
+    assert engine.match({"x": 1}) == [1]
+
+
+def test_a_frame_that_cannot_be_read_says_why():
+    engine = engine_of("auto", "x = 1")
+    twice = pd.DataFrame([[1, 2]], columns=["x", "x"])
+    with pytest.raises(EventError, match="a DataFrame that cannot be read as an Arrow table"):
+        engine.match_batch(twice)
+    with pytest.raises(SubscriptionError, match="needs the columns id and expression"):
+        engine.subscribe_many(Frame(pa.table({"id": [1]})))
