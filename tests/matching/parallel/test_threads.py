@@ -1,56 +1,27 @@
-"""Several threads that match: as one would, whatever goes wrong in between, and nothing is left behind."""
+"""Several threads that match, as one would, beside each other and beside changes, and nothing is left behind."""
 
 from __future__ import annotations
 
 import gc
 import os
-import random
 import signal
 import subprocess
 import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from harken import Engine, Parallel, locking
+from harken import Engine, Parallel
 from harken.bench.experiments.threads import WAYS, Scene
-from harken.errors import ArgumentError, ArgumentTypeError, EngineBusyError
-from harken.matching.clusters import sharing
+from harken.errors import ArgumentError
 from harken.matching.encoding import matcher as encoding
-from harken.matching.encoding.encoder import Encoder
-from harken.matching.encoding.workspace import Told
 from harken.matching.events.batch import EventBatch
-from harken.matching.parallel import team
-from harken.matching.parallel.options import MOST_THREADS, cores
-from harken.matching.parallel.team import _Threads, team_of
-from harken.workloads import workload
-
-SIZE, EVENTS = 3_000, 2_000
-
-
-@pytest.fixture(scope="module")
-def crowd() -> Engine:
-    engine = Engine("dynamic")
-    made = workload("equalities-and-ranges", 1)
-    for table in made.subscriptions(SIZE):
-        engine.subscribe_many(table)
-    engine.subscribe_many((SIZE + at, "a00 > 3 or a01 < 990 or a02 is null") for at in range(40))
-    return engine
-
-
-@pytest.fixture(scope="module")
-def events() -> pa.Table:
-    return workload("equalities-and-ranges", 1).events(EVENTS)
-
-
-ALONE = Parallel(threads=1)
-ORDER = [("event", "ascending"), ("subscription", "ascending")]
+from harken.matching.parallel.team import team_of
+from tests.matching.parallel.conftest import ALONE, EVENTS, ORDER
 
 
 @pytest.mark.parametrize("sync", ["static", "lock", "stm"])
@@ -148,158 +119,6 @@ def test_foreign_values_are_counted_once_by_however_many_threads():
     assert engine.stats()["foreign"] == {"x": 4_000}
 
 
-# ---------------------------------------------------------------- what is said
-
-
-@pytest.mark.parametrize(
-    ("said", "argument"),
-    [
-        ({"mode": "me_ip"}, "mode"),
-        ({"sync": "locks"}, "sync"),
-        ({"threads": 0}, "threads"),
-        ({"threads": MOST_THREADS + 1}, "threads"),
-        ({"threads": True}, "threads"),
-        ({"threads": "many"}, "threads"),
-        ({"block": 0}, "block"),
-        ({"group": 2}, "group"),
-        ({"mode": "hybrid", "group": -1}, "group"),
-        ({"target_latency_ms": 1.0}, "target_latency_ms"),
-        ({"mode": "hybrid", "target_latency_ms": 0}, "target_latency_ms"),
-        ({"mode": "hybrid", "target_latency_ms": float("nan")}, "target_latency_ms"),
-        ({"mode": "hybrid", "target_latency_ms": 1.0, "group": 2}, "group"),
-    ],
-)
-def test_what_cannot_be_is_refused_by_name(said, argument):
-    with pytest.raises(ArgumentError) as raised:
-        Parallel(**said)
-    assert raised.value.argument == argument
-
-
-def test_parallel_is_a_parallel():
-    with pytest.raises(ArgumentTypeError, match="a Parallel"):
-        Engine(parallel="me-ip")
-    with pytest.raises(ArgumentTypeError, match="a Parallel"):
-        Engine().match_batch([{"x": 1}], parallel=2)
-
-
-def test_all_is_what_the_process_may_use_or_what_is_said(monkeypatch):
-    monkeypatch.delenv("HARKEN_THREADS", raising=False)
-    assert Parallel().count == cores() == len(os.sched_getaffinity(0))
-    monkeypatch.setenv("HARKEN_THREADS", "3")
-    assert Parallel().count == 3
-    assert Parallel(threads=5).count == 5
-    for wrong in ("0", "many", "-1", "1000"):
-        monkeypatch.setenv("HARKEN_THREADS", wrong)
-        with pytest.raises(ArgumentError, match="HARKEN_THREADS"):
-            Parallel().count  # noqa: B018
-
-
-def test_large_batches_are_shared_by_all_cores_without_a_word(monkeypatch):
-    monkeypatch.setenv("HARKEN_THREADS", "2")
-    engine = Engine("dynamic")
-    engine.subscribe_many((at, f"x = {at}") for at in range(2_000))
-    engine.match_batch(pa.table({"x": np.arange(4_095)}))
-    assert "parallel" not in engine.stats()
-    engine.match_batch(pa.table({"x": np.arange(4_096)}))
-    assert engine.stats()["parallel"]["threads"] == 2
-
-
-def test_groups_grow_and_shrink_with_how_long_events_take():
-    engine = Engine("dynamic", parallel=Parallel("hybrid", 4, target_latency_ms=1e-6))
-    engine.subscribe_many((at, f"x > {at}") for at in range(3_000))
-    for _ in range(3):
-        engine.match({"x": 1_000})
-    told = engine.stats()["parallel"]
-    assert told["group"] == 4
-    assert len(told["decisions"]) == 2
-    easy = Parallel("hybrid", 4, target_latency_ms=1e9)
-    engine.match_batch([{"x": 1}], parallel=easy)
-    assert engine.stats()["parallel"]["group"] == 1
-
-
-# ---------------------------------------------------------------- what goes wrong
-
-
-def test_what_fails_in_a_thread_is_raised_to_the_caller_and_the_others_stop():
-    stopped, came, seen = threading.Event(), threading.Barrier(4, timeout=30), []
-
-    def work(number: int) -> None:
-        came.wait()
-        if number == 2:
-            raise MemoryError("no more")
-        assert stopped.wait(30)
-        seen.append(number)
-
-    with team_of(4) as four, pytest.raises(MemoryError, match="no more"):
-        four.run(work, stopped.set)
-    assert sorted(seen) == [0, 1, 3]
-
-
-def test_an_interrupt_of_the_caller_waits_for_the_others():
-    stopped, came, over = threading.Event(), threading.Barrier(3, timeout=30), []
-
-    def work(number: int) -> None:
-        came.wait()
-        if number == 0:
-            raise KeyboardInterrupt
-        assert stopped.wait(30)
-        time.sleep(0.05)
-        over.append(number)
-
-    with team_of(3) as three, pytest.raises(KeyboardInterrupt):
-        three.run(work, stopped.set)
-    assert sorted(over) == [1, 2]
-
-
-@pytest.mark.parametrize("mode", ["me-ip", "se-cp", "hybrid"])
-def test_a_thread_that_fails_at_the_kernel_leaves_an_engine_that_works(mode, crowd, events, monkeypatch):
-    kind = sharing.Independent if mode == "me-ip" else sharing.Collaborative
-    match = kind.match
-
-    def fail(self, number, scratch, told):
-        if number == 1:
-            raise MemoryError
-        match(self, number, scratch, told)
-
-    parallel = Parallel(mode, 3)
-    with monkeypatch.context() as patched:
-        patched.setattr(kind, "match", fail)
-        with pytest.raises(MemoryError):
-            crowd.match_batch(events.slice(0, 300), parallel=parallel)
-    assert len(crowd.match_batch(events.slice(0, 300), parallel=parallel)) == len(
-        crowd.match_batch(events.slice(0, 300), parallel=ALONE)
-    )
-    crowd.subscribe(10**9, "a00 = 1")  # nobody is inside any more
-    crowd.unsubscribe(10**9)
-
-
-def test_what_fails_while_encoding_is_told(crowd, events, monkeypatch):
-    def fail(*_: object) -> None:
-        raise MemoryError("while encoding")
-
-    monkeypatch.setattr(Encoder, "_encode_part", fail)
-    with pytest.raises(MemoryError, match="while encoding"):
-        crowd.match_batch(events, parallel=Parallel(threads=3))
-
-
-@pytest.mark.parametrize("mode", ["me-ip", "se-cp", "hybrid"])
-def test_signals_in_the_middle_leave_an_engine_that_works(mode, crowd, events):
-    expected = crowd.match_batch(events, parallel=ALONE).num_rows
-    interrupted = 0
-    with raising():
-        for at in range(30):
-            signal.setitimer(signal.ITIMER_REAL, 0.0005 + 0.0007 * at)
-            try:
-                crowd.match_batch(events, parallel=Parallel(mode, 2))
-                signal.setitimer(signal.ITIMER_REAL, 0)
-            except KeyboardInterrupt:
-                interrupted += 1
-    assert interrupted > 0
-    assert crowd.match_batch(events, parallel=Parallel(mode, 2)).num_rows == expected
-    with team_of(2) as team:
-        assert team.threads == 2  # and nobody else has them
-
-
 def test_calls_at_the_same_time_are_all_answered(crowd, events):
     expected = crowd.match_batch(events, parallel=ALONE)
     wrong = []
@@ -372,174 +191,6 @@ def test_a_process_ends_though_threads_wait_or_work():
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert int(done.stdout.split()[0]) == 3
-
-
-# ---------------------------------------------------------------- what a review found
-
-
-@contextmanager
-def raising(number: int = signal.SIGALRM) -> Iterator[None]:
-    """A signal that raises KeyboardInterrupt, as Ctrl-C does.
-
-    What others hang on the garbage collection (hypothesis times it) is left out meanwhile: Python drops
-    what is raised there, and an interrupt would be lost that Harken never saw.
-    """
-    callbacks = gc.callbacks[:]
-    gc.callbacks.clear()
-    previous = signal.signal(number, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(number, previous)
-        gc.callbacks[:] = callbacks
-
-
-def test_a_finaliser_that_changes_the_engine_in_another_thread_is_refused_as_in_this_one(monkeypatch, crowd):
-    refused, threads = [], set()
-    encode = Encoder._encode_part
-
-    def change(self, *given):
-        threads.add(threading.get_ident())
-        try:
-            crowd.unsubscribe(0)
-        except EngineBusyError as error:
-            refused.append(error)
-        time.sleep(0.005)  # so that the others come too
-        return encode(self, *given)
-
-    monkeypatch.setattr(Encoder, "_encode_part", change)
-    monkeypatch.setattr(encoding, "BLOCK", 64)
-    crowd.match_batch(pa.table({"a00": np.arange(1_000)}), parallel=Parallel(threads=3))
-    assert len(threads) > 1
-    assert len(refused) >= len(threads)
-    assert 0 in crowd
-
-
-def test_interrupts_anywhere_leave_threads_that_work(crowd):
-    chance, few = random.Random(5), [{"a00": 1}, {"a00": 2}]
-    expected = crowd.match_batch(few, parallel=ALONE).num_rows
-    with raising():
-        for _ in range(300):
-            with suppress(KeyboardInterrupt):
-                signal.setitimer(signal.ITIMER_REAL, chance.uniform(1e-5, 6e-4))
-                for _ in range(20_000):
-                    crowd.match_batch(few, parallel=Parallel(threads=3))
-                raise AssertionError("an interrupt was lost")
-            assert crowd.match_batch(few, parallel=Parallel(threads=3)).num_rows == expected
-    gc.collect()
-    crowd.match_batch(few, parallel=Parallel(threads=3))
-    assert crowd.stats()["parallel"]["threads"] == 3
-
-
-def test_interrupts_again_and_again_end_no_call_before_its_threads_are_done():
-    stopped, over = [], []
-
-    def work(number: int) -> None:
-        if number:
-            while not stopped:
-                time.sleep(0.001)
-            time.sleep(0.3)
-            over.append(number)
-        else:
-            time.sleep(10)
-
-    with raising():
-        signal.setitimer(signal.ITIMER_REAL, 0.05, 0.002)
-        with team_of(3) as three, pytest.raises(KeyboardInterrupt):
-            three.run(work, lambda: stopped.append(True))
-        signal.setitimer(signal.ITIMER_REAL, 0)
-    assert sorted(over) == [1, 2]
-
-
-def test_a_handler_that_matches_with_threads_waits_for_nothing_that_its_own_thread_holds(crowd):
-    few, found = [{"a00": at} for at in range(50)], []
-    expected = crowd.match_batch(few, parallel=ALONE).num_rows
-
-    def match(*_: object) -> None:
-        found.append(crowd.match_batch(few, parallel=Parallel(threads=2)).num_rows)
-        signal.setitimer(signal.ITIMER_REAL, 0.0031)  # not before: handlers within handlers would have no end
-
-    previous = signal.signal(signal.SIGALRM, match)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.0013)
-        until = time.monotonic() + 1.5
-        while time.monotonic() < until:
-            with crowd._matcher._seen_lock:  # as whoever notes what it saw
-                time.sleep(0.002)
-            crowd.match_batch(few, parallel=ALONE)
-    finally:
-        signal.signal(signal.SIGALRM, signal.SIG_IGN)
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
-    assert found
-    assert set(found) == {expected}
-
-
-def test_a_handler_may_match_with_threads_between_any_two_lines_of_those_that_have_them(crowd):
-    few, found, lines = [{"a00": at} for at in range(50)], [], set()
-    expected = crowd.match_batch(few, parallel=ALONE).num_rows
-
-    def within(frame, event, _):
-        if event == "line" and (frame.f_code, frame.f_lineno) not in lines:
-            lines.add((frame.f_code, frame.f_lineno))
-            match()
-        return within
-
-    def enter(frame, event, _):
-        return within if frame.f_code.co_filename in (team.__file__, locking.__file__) else None
-
-    def match() -> None:
-        found.append(crowd.match_batch(few, parallel=Parallel(threads=2)).num_rows)
-
-    def trace() -> None:
-        sys.settrace(enter)
-        match()
-
-    tracing = threading.Thread(target=trace, daemon=True)
-    tracing.start()
-    tracing.join(60)
-    assert not tracing.is_alive()
-    assert len(lines) > 30
-    assert len(found) == len(lines) + 1
-    assert set(found) == {expected}
-
-
-@pytest.mark.parametrize("after", [ALONE, Parallel("se-cp", 2)], ids=str)
-def test_who_fails_in_the_middle_of_an_event_leaves_none_of_its_truths_behind(after, monkeypatch):
-    def refuse(self, part):
-        raise MemoryError
-
-    engine = Engine("propagation")
-    engine.subscribe_many((at, f"a = 1 and x > {at}") for at in range(20_000))
-    with monkeypatch.context() as patched:
-        patched.setattr(Told, "have_more", refuse)
-        with pytest.raises(MemoryError):
-            engine.match_batch([{"a": 1, "x": 20_000}], parallel=Parallel("se-cp", 2))
-    assert sorted(engine.match_batch([{"a": 1, "x": 7}], parallel=after)["subscription"].to_pylist()) == [
-        *range(7)
-    ]
-
-
-def test_where_no_thread_can_be_started_a_call_goes_on_alone(monkeypatch):
-    def refuse(self):
-        raise RuntimeError("can't start new thread")
-
-    engine = Engine("dynamic")
-    engine.subscribe_many((at, f"x > {at}") for at in range(100))
-    rows = [{"x": 50}, {"x": [1, 2]}] * 10
-    threads = _Threads()
-    monkeypatch.setattr(team, "_THREADS", threads)
-    engine.match_batch(rows, parallel=Parallel("se-cp", 2))
-    before = len(threads.workers)
-    with monkeypatch.context() as patched:
-        patched.setattr(threading.Thread, "start", refuse)
-        for _ in range(3):
-            assert engine.match_batch(rows, parallel=Parallel("se-cp", 3)).num_rows == 500
-    assert engine.match_batch(rows, parallel=Parallel("se-cp", 3)).num_rows == 500
-    assert (before, len(threads.workers)) == (1, 2)
-    assert engine.stats()["foreign"] == {"x": 50}
-    assert all(worker.inbox.empty() for worker in threads.workers)
 
 
 def test_a_clause_of_many_predicates_among_many_attributes_takes_no_room_that_is_not_there():

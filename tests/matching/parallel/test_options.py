@@ -1,0 +1,79 @@
+"""What is said of threads: how many, in which way, and what cannot be."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from harken import Engine, Parallel
+from harken.errors import ArgumentError, ArgumentTypeError
+from harken.matching.parallel.options import MOST_THREADS, cores
+
+
+@pytest.mark.parametrize(
+    ("said", "argument"),
+    [
+        ({"mode": "me_ip"}, "mode"),
+        ({"sync": "locks"}, "sync"),
+        ({"threads": 0}, "threads"),
+        ({"threads": MOST_THREADS + 1}, "threads"),
+        ({"threads": True}, "threads"),
+        ({"threads": "many"}, "threads"),
+        ({"block": 0}, "block"),
+        ({"group": 2}, "group"),
+        ({"mode": "hybrid", "group": -1}, "group"),
+        ({"target_latency_ms": 1.0}, "target_latency_ms"),
+        ({"mode": "hybrid", "target_latency_ms": 0}, "target_latency_ms"),
+        ({"mode": "hybrid", "target_latency_ms": float("nan")}, "target_latency_ms"),
+        ({"mode": "hybrid", "target_latency_ms": 1.0, "group": 2}, "group"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(said, argument):
+    with pytest.raises(ArgumentError) as raised:
+        Parallel(**said)
+    assert raised.value.argument == argument
+
+
+def test_parallel_is_a_parallel():
+    with pytest.raises(ArgumentTypeError, match="a Parallel"):
+        Engine(parallel="me-ip")
+    with pytest.raises(ArgumentTypeError, match="a Parallel"):
+        Engine().match_batch([{"x": 1}], parallel=2)
+
+
+def test_all_is_what_the_process_may_use_or_what_is_said(monkeypatch):
+    monkeypatch.delenv("HARKEN_THREADS", raising=False)
+    assert Parallel().count == cores() == len(os.sched_getaffinity(0))
+    monkeypatch.setenv("HARKEN_THREADS", "3")
+    assert Parallel().count == 3
+    assert Parallel(threads=5).count == 5
+    for wrong in ("0", "many", "-1", "1000"):
+        monkeypatch.setenv("HARKEN_THREADS", wrong)
+        with pytest.raises(ArgumentError, match="HARKEN_THREADS"):
+            Parallel().count  # noqa: B018
+
+
+def test_large_batches_are_shared_by_all_cores_without_a_word(monkeypatch):
+    monkeypatch.setenv("HARKEN_THREADS", "2")
+    engine = Engine("dynamic")
+    engine.subscribe_many((at, f"x = {at}") for at in range(2_000))
+    engine.match_batch(pa.table({"x": np.arange(4_095)}))
+    assert "parallel" not in engine.stats()
+    engine.match_batch(pa.table({"x": np.arange(4_096)}))
+    assert engine.stats()["parallel"]["threads"] == 2
+
+
+def test_groups_grow_and_shrink_with_how_long_events_take():
+    engine = Engine("dynamic", parallel=Parallel("hybrid", 4, target_latency_ms=1e-6))
+    engine.subscribe_many((at, f"x > {at}") for at in range(3_000))
+    for _ in range(3):
+        engine.match({"x": 1_000})
+    told = engine.stats()["parallel"]
+    assert told["group"] == 4
+    assert len(told["decisions"]) == 2
+    easy = Parallel("hybrid", 4, target_latency_ms=1e9)
+    engine.match_batch([{"x": 1}], parallel=easy)
+    assert engine.stats()["parallel"]["group"] == 1
