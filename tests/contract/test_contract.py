@@ -28,6 +28,7 @@ VARIANTS = {name: (name, {}) for name in algorithms()} | {
     "dynamic-restless": ("dynamic", {"patience": 1, "margin": 0.0}),
     "dynamic-without-prefetch": ("dynamic", {"patience": 1, "margin": 0.0, "prefetch": False}),
     "static-eager": ("static", {"checks_per_lookup": 0.0}),
+    "be-tree-small-nodes": ("be-tree", {"node_size": 1}),
     "pubsub-small-buckets": ("pubsub", {"bucket_size": 2}),
     "pubsub-interval-trees": ("pubsub", {"bucket_size": 3, "structures": "interval-tree"}),
     "pubsub-priority-search-trees": ("pubsub", {"bucket_size": 3, "structures": "priority-search-tree"}),
@@ -51,6 +52,7 @@ for sync in ("static", "lock", "stm"):  # each with blocks so small that threads
     }
 if IS_PLAIN or IS_CHECKED:  # those that together run every line of a kernel that all of them run
     OWN_LOOPS = (
+        "be-tree-small-nodes",
         "counting",
         "dynamic-restless",
         "static-eager",
@@ -66,7 +68,7 @@ if IS_PLAIN or IS_CHECKED:  # those that together run every line of a kernel tha
 
 
 # Families with several variants of few differences: what one seed does not show, that of another variant does.
-FAMILIES = {"parallel": 1, "pubsub": 2, "rapid": 2, "tree": 2}
+FAMILIES = {"be": 2, "parallel": 1, "pubsub": 2, "rapid": 2, "tree": 2}
 CASES = [(name, seed) for name in VARIANTS for seed in SEEDS[: FAMILIES.get(name.partition("-")[0])]]
 
 

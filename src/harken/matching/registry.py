@@ -24,6 +24,10 @@ _ALGORITHMS: dict[str, Algorithm] = {
         "harken.matching.auto:AutoMatcher",
         "evaluates each of a few subscriptions, clusters many dynamically; the default",
     ),
+    "be-tree": Algorithm(
+        "harken.matching.betree.matcher:BeTreeMatcher",
+        "the space of events cut by attribute and by value in turns, in nodes of a few clauses",
+    ),
     "counting": Algorithm(
         "harken.matching.counting.matcher:CountingMatcher",
         "counts, for every clause, how many of its predicates an event satisfies; the classical algorithm",

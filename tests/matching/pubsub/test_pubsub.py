@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from harken import Engine
 from harken.errors import ArgumentError, ArgumentTypeError
 from harken.matching.kernels.layout import EQUAL
-from harken.matching.pubsub.kernels.layout import FREE, NOTHING, ROOT, SIZE, UNDIVIDED
+from harken.matching.pubsub.kernels.layout import FREE, ROOT, SIZE, UNDIVIDED
+from harken.matching.structures.kernels.attributes import NOTHING
 from harken.model.evaluation import truth
 from tests.strategies import events, expressions
 

@@ -28,6 +28,7 @@ ENGINES: dict[str, tuple[str, dict[str, object], int]] = {
     "tree": ("tree", {"waiting": 5}, 60),
     "rapid": ("rapid", {"waiting": 5}, 60),
     "pubsub": ("pubsub", {"bucket_size": 3}, 60),
+    "be-tree": ("be-tree", {"node_size": 3}, 60),
     "reference": ("reference", {}, 40),
     "auto": ("auto", {"small": 5}, 60),
     "many": ("dynamic", {}, 1_200),

@@ -17,13 +17,11 @@ from harken.matching.pubsub.kernels.layout import (
     FREE_BUCKET,
     FREE_STRUCTURE,
     NONE,
-    RECORD,
     ROOT,
     SAMPLE,
     SIZE,
     TOTALS,
     WANTED,
-    WAYS,
     Buckets,
     Database,
     Entries,
@@ -36,7 +34,9 @@ from harken.matching.structures.intervals import (
     GrowingIntervalTrees,
     GrowingPrioritySearchTrees,
 )
+from harken.matching.structures.kernels.attributes import WAYS
 from harken.matching.structures.kernels.clauses import Contents
+from harken.matching.structures.kernels.records import RECORD
 
 MORE = 4
 """One part in so many is added whenever room is made."""

@@ -28,15 +28,14 @@ from harken.matching.pubsub.kernels.layout import (
     HASH,
     INTERVAL_TREE,
     PRIORITY_SEARCH_TREE,
-    RANGE,
     UNDIVIDED,
-    WAYS,
     Database,
 )
 from harken.matching.pubsub.kernels.matching import Route, match_events
 from harken.matching.pubsub.kernels.placing import admit, count_below, find_reaches, reorder, take_out, withdraw
 from harken.matching.saving import State, require
 from harken.matching.structures.clauses import ClauseContents
+from harken.matching.structures.kernels.attributes import RANGE, WAYS
 from harken.matching.structures.kernels.clauses import EVERY, NOBODY, Contents, count_words
 from harken.matching.structures.kernels.priority_search_trees import DEEPEST
 from harken.model.events import FlatEvent

@@ -12,16 +12,13 @@ from harken.matching.pubsub.kernels.layout import (
     END_STRUCTURE,
     FREE,
     FREE_BUCKET,
-    NOTHING,
     SIZE,
     SMALL,
     WANTED,
     Database,
     Entries,
-    asked,
-    attribute_of,
-    lowest,
 )
+from harken.matching.structures.kernels.attributes import NOTHING, asked, attribute_of, lowest
 from harken.matching.structures.kernels.clauses import Contents
 
 PER_ENTRY, AT_LEAST = 12, 64

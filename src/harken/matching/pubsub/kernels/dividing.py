@@ -8,23 +8,17 @@ from harken.jit import part, tight
 from harken.matching.kernels.layout import HIGHEST, LOWEST, PredicateArrays
 from harken.matching.pubsub.kernels.buckets import append, new_bucket, sift
 from harken.matching.pubsub.kernels.layout import (
-    EXACT,
     HASH,
     INTERVAL_TREE,
-    PRESENCE,
     PRIORITY_SEARCH_TREE,
     SAMPLE,
     UNDIVIDED,
-    WAYS,
     Database,
-    asked,
-    highest,
-    key_of,
-    lowest,
 )
 from harken.matching.structures.kernels import interval_trees, priority_search_trees
+from harken.matching.structures.kernels.attributes import EXACT, PRESENCE, WAYS, asked, highest, lowest
 from harken.matching.structures.kernels.clauses import Contents
-from harken.matching.structures.kernels.hashing import find, put
+from harken.matching.structures.kernels.hashing import find, key_of, put
 from harken.matching.structures.kernels.interval_trees import LEAF
 from harken.matching.structures.kernels.priority_search_trees import NOWHERE
 

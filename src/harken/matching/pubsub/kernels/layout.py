@@ -1,8 +1,6 @@
 """How the database of PUBSUB lies in memory (Mishra and Sahni, sections 3.1 and 3.2).
 
-**Attributes** here are ways of asking about a dimension: for a constant (EXACT), for a range (RANGE), or for
-anything that takes a value to be there (PRESENCE). An event that has a value there has a **key** in each: the
-value's code, its label, or nothing in particular.
+**Attributes** here are ways of asking about a dimension (`structures.kernels.attributes`).
 
 **Attribute structures.** Structure Z of attribute i under bucket b holds clauses that were to enter b and whose
 next attribute is i. One hash table leads from (b, i) to Z. It begins with one bucket, and is divided by what its
@@ -23,18 +21,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from harken.jit import part
-from harken.matching.kernels.layout import ALONE, EQUAL, INTERVAL, IS_ABSENT, PredicateArrays
-from harken.matching.structures.kernels.clauses import EVERY, Contents
 from harken.matching.structures.kernels.hashing import HashTable
 from harken.matching.structures.kernels.interval_trees import IntervalTrees
 from harken.matching.structures.kernels.priority_search_trees import PrioritySearchTrees
-
-EXACT, RANGE, PRESENCE, WAYS = range(4)
-"""Ways of asking. Attribute WAYS * d + way is that of dimension d."""
-
-NOTHING = -1
-"""Instead of an attribute: the clause has no further one."""
+from harken.matching.structures.kernels.records import Records
 
 ROOT = 0
 
@@ -114,8 +104,7 @@ class Database(NamedTuple):
     """By clause: the bucket that it is in, or -1."""
     reach: npt.NDArray[np.int32]
     """By clause: how many of its words, the first ones, ask of some attribute to be there."""
-    records: npt.NDArray[np.int32]
-    """By clause: RECORD numbers with all that verifying it takes, if it is not too wide."""
+    records: Records
     frequency: npt.NDArray[np.int64]
     """By attribute: how many words ask so."""
     preferred: npt.NDArray[np.int8]
@@ -126,60 +115,6 @@ class Database(NamedTuple):
     """Totals (below)."""
 
 
-RECORD = 16
-TOLD, LENGTH, FIRST = range(3)
-"""Of a clause's record: its slot, or the complement of that if the subscription has other clauses too; how many
-predicates it has; and from where on these are. A candidate takes one cache line, which can be asked for early."""
-
 END_BUCKET, FREE_BUCKET, END_STRUCTURE, FREE_STRUCTURE, END_ENTRY, SIZE, WANTED, TOTALS = range(8)
 """Where unused numbers begin, and the first of those that are free again (or -1); how many entries a bucket is to
 have at most; and for how many entries there was no room."""
-
-
-@part
-def attribute_of(predicates: PredicateArrays, predicate: int) -> int:
-    """The attribute that a predicate asks of, which is not that something is absent."""
-    operator = predicates.operator[predicate]
-    way = EXACT if operator == EQUAL else RANGE if operator == INTERVAL else PRESENCE
-    return np.int64(predicates.dimension[predicate]) * WAYS + way
-
-
-@part
-def lowest(predicates: PredicateArrays, predicate: int) -> int:
-    """The least key that satisfies a predicate, if it is EXACT or a RANGE; otherwise some number."""
-    return predicates.low[predicate] if predicate >= 0 else np.int64(0)
-
-
-@part
-def highest(predicates: PredicateArrays, predicate: int) -> int:
-    """The greatest key that does."""
-    return predicates.high[predicate] if predicates.operator[predicate] == INTERVAL else predicates.low[predicate]
-
-
-@part
-def asked(contents: Contents, clause: int, level: int) -> int:
-    """The predicate of a clause on its attribute of this level, counted from 0."""
-    return np.int64(contents.words[np.int64(contents.first[clause]) + level]) - 1
-
-
-@part
-def write_record(database: Database, contents: Contents, clause: int) -> None:
-    """Write down what verifying a clause takes."""
-    first, width = np.int64(contents.first[clause]), np.int64(contents.width[clause])
-    records, begin, slot = database.records, clause * RECORD, np.int64(contents.slot[clause])
-    records[begin + TOLD] = slot if contents.sibling[clause] == ALONE else ~slot
-    records[begin + LENGTH] = 0 if contents.words[first] == EVERY else width
-    for at in range(width if width < RECORD - FIRST else RECORD - FIRST):
-        records[begin + FIRST + at] = np.int64(contents.words[first + at]) - 1
-
-
-@part
-def key_of(owner: int, number: int) -> int:
-    """A key of the hash tables."""
-    return np.int64(owner) << 32 | np.int64(number)
-
-
-@part
-def is_needed(predicates: PredicateArrays, word: int) -> bool:
-    """Whether a word asks of some attribute to be there."""
-    return word != EVERY and predicates.operator[word - 1] != IS_ABSENT

@@ -10,9 +10,7 @@ import numpy.typing as npt
 from harken.jit import part, tight
 from harken.matching.kernels.layout import (
     CHECKS,
-    MISSING,
     REPEATS,
-    UNLISTED,
     VISITS,
     Events,
     PredicateArrays,
@@ -21,27 +19,19 @@ from harken.matching.kernels.layout import (
 )
 from harken.matching.kernels.prefetch import prefetch
 from harken.matching.kernels.truth import is_true, mark, unmark
-from harken.matching.pubsub.kernels.layout import (
+from harken.matching.pubsub.kernels.layout import HASH, INTERVAL_TREE, ROOT, UNDIVIDED, Database
+from harken.matching.structures.kernels import interval_trees, priority_search_trees
+from harken.matching.structures.kernels.attributes import (
     EXACT,
-    FIRST,
-    HASH,
-    INTERVAL_TREE,
-    LENGTH,
     NOTHING,
-    PRESENCE,
     RANGE,
-    RECORD,
-    ROOT,
-    TOLD,
-    UNDIVIDED,
     WAYS,
-    Database,
-    key_of,
+    list_attributes,
     lowest,
 )
-from harken.matching.structures.kernels import interval_trees, priority_search_trees
 from harken.matching.structures.kernels.clauses import Contents
-from harken.matching.structures.kernels.hashing import find
+from harken.matching.structures.kernels.hashing import find, key_of
+from harken.matching.structures.kernels.records import RECORD, TOLD, satisfies
 
 TOGETHER = 64
 """Candidates that are verified together."""
@@ -60,28 +50,6 @@ class Route(NamedTuple):
     """Buckets to be looked at: each is met once at most, so there is room for as many as there are."""
     pending: npt.NDArray[np.int32]
     """Nodes of a priority search tree to be looked at."""
-
-
-@part
-def list_attributes(database: Database, events: Events, event: int, route: Route) -> int:
-    """Write down the attributes that an event has and some clause asks of, and its keys there; how many."""
-    count = 0
-    for column in range(1, events.code.shape[1]):
-        code = events.code[event, column]
-        if code == MISSING:
-            continue
-        first = np.int64(events.dimension[column]) * WAYS
-        if code != UNLISTED and database.frequency[first + EXACT] > 0:
-            route.attribute[count], route.key[count] = first + EXACT, code
-            count += 1
-        if database.frequency[first + RANGE] > 0:
-            route.attribute[count] = first + RANGE
-            route.key[count] = events.label[event, events.label_column[column]]
-            count += 1
-        if database.frequency[first + PRESENCE] > 0:
-            route.attribute[count], route.key[count] = first + PRESENCE, 0
-            count += 1
-    return count
 
 
 @part
@@ -135,43 +103,6 @@ def begin_of(database: Database, begin: int, end: int, attribute: int) -> int:
 
 
 @part
-def satisfies(
-    database: Database,
-    contents: Contents,
-    predicates: PredicateArrays,
-    events: Events,
-    event: int,
-    scratch: Scratch,
-    clause: int,
-    level: int,
-) -> bool:
-    """Whether an event satisfies a clause: what it asks of further attributes first."""
-    begin = clause * RECORD + FIRST
-    length = np.int64(database.records[clause * RECORD + LENGTH])
-    if length > RECORD - FIRST:
-        return satisfies_all(contents, predicates, events, event, scratch, clause)
-    for at in range(begin + level, begin + length):
-        if not is_true(predicates, events, event, scratch, np.int64(database.records[at])):
-            return False
-    for at in range(begin, begin + level):
-        if not is_true(predicates, events, event, scratch, np.int64(database.records[at])):
-            return False
-    return True
-
-
-@part
-def satisfies_all(
-    contents: Contents, predicates: PredicateArrays, events: Events, event: int, scratch: Scratch, clause: int
-) -> bool:
-    """The same for a clause that is too wide for a record."""
-    first, width = np.int64(contents.first[clause]), np.int64(contents.width[clause])
-    for at in range(first, first + width):
-        if not is_true(predicates, events, event, scratch, np.int64(contents.words[at]) - 1):
-            return False
-    return True
-
-
-@part
 def look_at(
     database: Database,
     contents: Contents,
@@ -201,7 +132,7 @@ def look_at(
         scratch.counts[CHECKS] += count
         for number in range(count):
             clause = candidates[number]
-            if satisfies(database, contents, predicates, events, event, scratch, clause, level):
+            if satisfies(database.records, contents, predicates, events, event, scratch, clause, level):
                 if found < len(results.slot):
                     told = np.int64(database.records[clause * RECORD + TOLD])
                     results.event[found], results.slot[found] = event, max(told, ~told)
@@ -280,7 +211,7 @@ def match_events(
     found, buckets = 0, database.buckets
     for event in range(start, events.code.shape[0]):
         mark(predicates, events, event, scratch)
-        attributes, now = list_attributes(database, events, event, route), found
+        attributes, now = list_attributes(database.frequency, events, event, route.attribute, route.key), found
         route.waiting[0], waiting = ROOT, 1
         while waiting > 0:
             waiting -= 1

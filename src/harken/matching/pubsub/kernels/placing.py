@@ -21,24 +21,18 @@ from harken.matching.pubsub.kernels.layout import (
     END_STRUCTURE,
     FREE_STRUCTURE,
     HASH,
-    NOTHING,
-    PRESENCE,
     PRIORITY_SEARCH_TREE,
     ROOT,
     SIZE,
     UNDIVIDED,
-    WAYS,
     Database,
-    asked,
-    attribute_of,
-    is_needed,
-    key_of,
-    write_record,
 )
 from harken.matching.structures.kernels import priority_search_trees
+from harken.matching.structures.kernels.attributes import NOTHING, PRESENCE, WAYS, asked, attribute_of, is_needed
 from harken.matching.structures.kernels.clauses import EVERY, Contents, new_clause, own, set_free
-from harken.matching.structures.kernels.hashing import find, put, take
+from harken.matching.structures.kernels.hashing import find, key_of, put, take
 from harken.matching.structures.kernels.priority_search_trees import NOWHERE
+from harken.matching.structures.kernels.records import write_record
 
 _LAST = 2**62
 
@@ -111,7 +105,7 @@ def admit(
         database.bucket_of[clause] = -1
         order(database, contents, predicates, clause)
         own(contents, clause, clauses.slot[new], clauses.alone[new])
-        write_record(database, contents, clause)
+        write_record(database.records, contents, clause)
         admitted[new] = clause
 
 
@@ -122,7 +116,7 @@ def reorder(
     """Put the words of clauses, which are in no bucket, in the order that the attributes of now suggest."""
     for clause in clauses:
         order(database, contents, predicates, clause)
-        write_record(database, contents, clause)
+        write_record(database.records, contents, clause)
 
 
 @tight
@@ -136,7 +130,7 @@ def find_reaches(
         for at in range(database.reach[clause]):
             database.frequency[attribute_of(predicates, asked(contents, clause, at))] += 1
         database.bucket_of[clause] = -1
-        write_record(database, contents, clause)
+        write_record(database.records, contents, clause)
     return True
 
 

@@ -76,6 +76,12 @@ def take(table: HashTable, key: int) -> None:
     table.spare[0] -= 1
 
 
+@part
+def key_of(owner: int, number: int) -> int:
+    """The key of a number that belongs to an owner, as in (node, attribute)."""
+    return np.int64(owner) << 32 | np.int64(number)
+
+
 @tight
 def copy_into(table: HashTable, into: HashTable) -> None:
     """Put all that is in one table into another, which is empty and large enough."""
