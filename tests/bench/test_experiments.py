@@ -100,6 +100,7 @@ FOUND = {
         "PS-RBPST, zipf, 4,000 subscriptions",
         "dynamic, uniform, 1,000 subscriptions",
         "PS-IT / counting, zipf, 1,000 subscriptions",
+        "the better of both trees / be-tree, uniform, 1,000 subscriptions",
     },
     "pubsub-fig9": {"PS-IT, uniform, 200 attributes", "PS-IT / dynamic, zipf, 50 attributes"},
     "ranges": {"dynamic, 10,000 subscriptions", "dynamic / scan with early exit", "dynamic / scan by columns"},
