@@ -82,3 +82,5 @@ def lent_spark(spark: SparkSession) -> Iterator[SparkSession]:
     for name, value in before.items():
         if spark.conf.isModifiable(name) and spark.conf.getAll.get(name) != value:
             spark.conf.set(name, value)
+    for name in spark.conf.getAll.keys() - before.keys():
+        spark.conf.unset(name)

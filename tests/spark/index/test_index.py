@@ -71,9 +71,9 @@ def test_string_ids_are_found_hidden_and_replaced(here: list[Blueprint], store: 
     assert pairs(state, index) == expected(store)
 
 
-@pytest.mark.parametrize("shards", [0, -3])
+@pytest.mark.parametrize("shards", [0, -3, "x", True, 2.0])
 def test_a_number_of_shards_that_makes_no_sense_is_refused(store: Subscriptions, shards: int) -> None:
-    with pytest.raises(ValueError, match=f"shards is a positive number or 'auto', found {shards}"):
+    with pytest.raises(ValueError, match=f"shards is a positive number or 'auto', found {shards!r}"):
         build_index(NO_SPARK, store, shards=shards)
 
 

@@ -269,3 +269,20 @@ def test_changes_are_told_across_a_compaction_and_all_is_new_once_that_is_forgot
     store.vacuum(keep=1, grace=NONE)
     state = index.refresh(NO_SPARK)
     assert index.changes(NO_SPARK, state, 1) == state
+
+
+def test_what_an_index_held_is_searched_for_when_it_is_closed(
+    here: list[Blueprint], store: Subscriptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise what is in circles would stay until a worker's next thorough search."""
+    searched: list[bool] = []
+    monkeypatch.setattr(opened, "search_everything", lambda: searched.append(True))
+    store.append(texts(*range(5)))
+    index = build_index(NO_SPARK, store)
+    opened.open_index(parts_of(index.state(), index))
+    searched.clear()
+    opened.open_index(parts_of(index.state(), index))
+    assert not searched
+    store.upsert(texts(1, salt=1))
+    opened.open_index(parts_of(index.refresh(NO_SPARK), index))
+    assert searched

@@ -12,8 +12,8 @@ from harken.spark.index.pacing import Found, Pace
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pacing, "UNKNOWN", 10)
-    monkeypatch.setattr(pacing, "MOST_PAIRS", 1_000)
+    monkeypatch.setattr(pacing, "FIRST", 10)
+    monkeypatch.setattr(pacing, "HELD", 16_000)  # a thousand pairs of numbers
 
 
 def matched(pace: Pace, each: list[int]) -> list[int]:
@@ -39,7 +39,7 @@ def test_the_first_events_tell_how_many_go_together():
 
 def test_where_little_matches_all_go_together():
     pace = Pace()
-    assert matched(pace, [0] * 600) == [10, 590]
+    assert matched(pace, [0] * 600) == [10, 320, 270]
     assert matched(pace, [1] * 900) == [900]
     assert matched(pace, []) == []
 
@@ -47,6 +47,22 @@ def test_where_little_matches_all_go_together():
 def test_an_event_that_matches_more_than_can_be_held_goes_alone():
     pace = Pace()
     assert matched(pace, [5_000] * 13) == [10, 1, 1, 1]
+
+
+def test_after_quiet_events_no_more_are_matched_than_the_engine_takes_at_once(monkeypatch):
+    monkeypatch.setattr(pacing, "MOST", 100)
+    pace = Pace()
+    assert matched(pace, [0] * 300) == [10, 100, 100, 90]
+    assert matched(pace, [0] * 100 + [50] * 150) == [100, 100, 20, 20, 10]
+
+
+def test_long_ids_count_by_their_length():
+    pace, ids = Pace(), pa.array(["x" * 792])  # with its row and its offsets, 808 bytes
+
+    def match(events):
+        return np.arange(events.num_rows), ids.take(pa.array(np.zeros(events.num_rows, np.int64)))
+
+    assert [len(rows) for rows, _ in pace.over(pa.table({"n": range(70)}), match)] == [10, 19, 19, 19, 3]
 
 
 def test_after_a_burst_events_are_trusted_again_slowly():

@@ -17,7 +17,7 @@ from harken.model.evaluation import truth
 from harken.spark import Index, match, plan
 from harken.spark.events import partitioning
 from harken.spark.events.columns import Transport
-from harken.spark.index import pacing
+from harken.spark.index import pacing, worker_cache
 from harken.spark.index.worker_cache import Parts
 from harken.spark.matching import batch as matching
 from harken.spark.matching import tasks
@@ -216,10 +216,11 @@ def test_however_little_is_held_at_once_the_answer_is_the_same(
     parts = Parts(sharded.folder, state.layers, state.division, state.integer_ids)
     request = Request(parts, Transport(("n", "m", "s"), (), 1), NOON, how, True)
     answers, pieces = [], []
-    for unknown, pairs_held, bytes_held in ((1_024, 1 << 22, 64 << 20), (3, 50, 1_000), (1, 1, 1)):
-        monkeypatch.setattr(pacing, "UNKNOWN", unknown)
-        monkeypatch.setattr(pacing, "MOST_PAIRS", pairs_held)
-        monkeypatch.setattr(tasks, "MOST_BYTES", bytes_held)
+    for at_first, held, at_once in ((1_024, 64 << 20, 64 << 20), (3, 800, 1_000), (1, 1, 1)):
+        monkeypatch.setattr(pacing, "FIRST", at_first)
+        monkeypatch.setattr(pacing, "HELD", held)
+        monkeypatch.setattr(tasks, "MOST_BYTES", at_once)
+        monkeypatch.setattr(worker_cache, "_OPEN", {})  # with its pace
         found = list(tasks.match_events(request, iter(events.to_batches())))
         pieces.append(len(found))
         answers.append(pa.Table.from_batches(found).to_pylist())
@@ -227,12 +228,35 @@ def test_however_little_is_held_at_once_the_answer_is_the_same(
     assert pieces[0] < 5 < 10 * pieces[0] < pieces[1] < pieces[2] == len(answers[2])
 
 
-def test_the_largest_texts_fit_however_often_they_are_told() -> None:
+LARGE = "x" * (1 << 20)
+KEPT = {
+    "text": pa.array([LARGE, "y"]),
+    "large text": pa.array([LARGE, "y"], pa.large_string()),
+    "struct": pa.array([{"a": {"b": LARGE}}, *[{"a": {"b": "y"}}] * 2_000]),
+    "list": pa.array([["y", LARGE], *[["y"]] * 2_000]),
+    "map": pa.array([[("y", LARGE)], *[[("y", "y")]] * 2_000], pa.map_(pa.string(), pa.string())),
+    "nulls": pa.array([LARGE, None]),
+}
+
+
+@pytest.mark.parametrize("kept", KEPT)
+def test_the_largest_values_fit_however_often_they_are_told(kept: str) -> None:
     """A column of Arrow has two gigabytes of text at most."""
     request = Request(None, Transport((), (), 1), NOON, "pairs", False)  # type: ignore[arg-type]  # opens nothing
-    payload = pa.chunked_array([["x" * (1 << 20), "y"]])
+    payload = pa.chunked_array([KEPT[kept]])
     rows, ids = np.zeros(3_000, np.int64), pa.array(range(3_000))
-    found = tasks._answer(request, (rows, ids), [pa.chunked_array([[7, 8]]), payload])
+    found = tasks._answer(request, (rows, ids), [pa.chunked_array([range(len(payload))]), payload])
     told = [(batch.num_rows, batch.nbytes) for batch in found]
     assert sum(count for count, _ in told) == 3_000
     assert max(size for _, size in told) < 2 * tasks.MOST_BYTES
+
+
+def test_many_columns_and_long_ids_go_out_together_no_more_than_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "MOST_BYTES", 100_000)
+    request = Request(None, Transport((), (), 40), NOON, "pairs", False)  # type: ignore[arg-type]  # opens nothing
+    columns = [pa.chunked_array([["x" * 1_000]])] * 40
+    rows, ids = np.zeros(50, np.int64), pa.array(["y" * 10_000] * 50)
+    told = list(tasks._answer(request, (rows, ids), columns))
+    assert [batch.num_rows for batch in told] == [1] * 50
+    told = list(tasks._answer(request, (rows, ids), columns[:1]))
+    assert [batch.num_rows for batch in told] == [9, 9, 9, 9, 9, 5]

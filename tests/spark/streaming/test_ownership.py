@@ -25,7 +25,7 @@ from harken.spark import (
     match_stream,
     repin_batch,
 )
-from tests.spark.streaming.scenes import Scene, fail_to
+from tests.spark.streaming.scenes import Scene
 
 # Whose batches these are
 
@@ -67,7 +67,8 @@ def test_rejects_are_those_of_one_query_too(scene: Scene, tmp_path: Path) -> Non
     scene.run(on_error="collect", rejects=rejects)
     scene.checkpoint = tmp_path / "another"
     other = TableSink(tmp_path / "other")
-    fail_to(lambda: scene.run(sink=other, on_error="collect", rejects=rejects), "batches of another query")
+    with pytest.raises(SinkError, match="batches of another query"):
+        scene.start(sink=other, on_error="collect", rejects=rejects)
 
 
 def test_a_checkpoint_whose_half_was_removed_is_refused(scene: Scene) -> None:
@@ -131,6 +132,42 @@ def test_from_another_output_on_batches_go_there(scene: Scene, tmp_path: Path) -
     assert scene.matches() == {0: [(1, "a")]}
     assert other.read(scene.spark).collect() == [(2, "a", 1)]
     assert json.loads((scene.checkpoint / "harken" / "output.json").read_text())["place"] == str(other.path)
+
+
+def test_a_batch_that_is_pending_does_not_go_to_another_output(scene: Scene, tmp_path: Path) -> None:
+    """The output of before may have taken it."""
+    scene.subscriptions.append([("a", "x > 1")])
+    scene.arrive((1, 5))
+    scene.run()
+    (scene.checkpoint / "spark" / "commits" / "0").unlink()
+    with pytest.raises(StreamError, match=r"went to .* so far, not to .*name that one"):
+        scene.start(sink=TableSink(tmp_path / "elsewhere"))
+    scene.run()
+    assert scene.matches() == {0: [(1, "a")]}
+
+
+def test_an_output_of_other_columns_or_another_format_is_told_before_the_stream_begins(scene: Scene) -> None:
+    scene.subscriptions.append([("a", "x > 1")])
+    scene.arrive((1, 5))
+    scene.run()
+    scene.arrive((2, 5))
+    with pytest.raises(
+        SinkError, match="has the columns event, subscription, and these are event, subscription, x"
+    ):
+        scene.start(keep=["x"])
+    with pytest.raises(SinkError, match="has the columns event, subscription, and these are event, subscriptions"):
+        scene.start(how="grouped")
+    with pytest.raises(SinkError, match="is a table of parquet, not of json; write to another folder"):
+        scene.start(sink=TableSink(scene.table.path, "json"))
+    scene.run()
+    assert scene.matches() == {0: [(1, "a")], 1: [(2, "a")]}
+
+
+def test_an_output_is_a_sink_or_a_folder(scene: Scene) -> None:
+    for given in (None, 7, ["out"]):
+        with pytest.raises(ArgumentTypeError, match="output is a sink or a folder"):
+            match_stream(scene.events(), scene.subscriptions, given, checkpoint=scene.checkpoint)  # type: ignore[arg-type]
+    assert not scene.checkpoint.exists()
 
 
 def test_a_database_that_cannot_be_reached_is_told_before_the_stream_begins(scene: Scene, tmp_path: Path) -> None:

@@ -281,7 +281,7 @@ def test_a_stream_says_which_version_it_is_at(scene: Scene) -> None:
 
 def test_a_stream_that_goes_on_rehearses_changes_with_its_first_batch(scene: Scene, monkeypatch) -> None:
     rehearsed: list[str] = []
-    monkeypatch.setattr(building, "_rehearse", lambda algorithm, options: rehearsed.append(algorithm))
+    monkeypatch.setattr(building, "_build_for_nothing", lambda algorithm, options: rehearsed.append(algorithm))
     scene.subscriptions.append([("a", "x = 1")])
     scene.arrive((1, 1))
     scene.run()

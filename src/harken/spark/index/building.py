@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -117,18 +117,19 @@ REHEARSED = 1_000
 """Subscriptions of a rehearsal: enough for a part to be reorganised as large ones are."""
 
 
-@contextmanager
-def rehearsing(algorithm: str, options: Mapping[str, object]) -> Iterator[None]:
-    """Meanwhile, build a part for nothing: kernels take a second to load, and the first changes need not wait."""
-    thread = Thread(target=_rehearse, args=(algorithm, options), name="harken-rehearsal", daemon=True)
+def rehearse(algorithm: str, options: Mapping[str, object]) -> Thread:
+    """Build a part for nothing, in a thread: kernels take a second to load, and no change has to wait then."""
+    thread = Thread(target=_rehearsed, args=(algorithm, options), name="harken-rehearsal", daemon=True)
     thread.start()
-    try:
-        yield
-    finally:
-        thread.join()
+    return thread
 
 
-def _rehearse(algorithm: str, options: Mapping[str, object]) -> None:
+def _rehearsed(algorithm: str, options: Mapping[str, object]) -> None:
+    with suppress(Exception):  # whatever is wrong, the first change will meet it and tell
+        _build_for_nothing(algorithm, options)
+
+
+def _build_for_nothing(algorithm: str, options: Mapping[str, object]) -> None:
     engine = Engine(algorithm, keep_text=False, **cast("dict[str, Any]", options))
     engine.subscribe_many(
         (number, f"a{number % 7} = {number % 50} and b{number % 5} = {number % 20} and c < {number % 30}")

@@ -359,11 +359,10 @@ def build_index(
     snapshot = subscriptions.snapshot()
     if shards == "auto":
         shards = 1 if spark is None else shards_for(spark, snapshot)
-    count = int(shards)
-    if count < 1:
+    if isinstance(shards, bool) or not isinstance(shards, int) or shards < 1:
         raise ValueError(f"shards is a positive number or 'auto', found {shards!r}")
     division = divide(
-        _sample(subscriptions, snapshot), count, {} if statistics is None else statistics.frequencies()
+        _sample(subscriptions, snapshot), shards, {} if statistics is None else statistics.frequencies()
     )
     rules = snapshot.rules
     declared = None if rules.schema is None else {name: kind.value for name, kind in rules.schema.items()}

@@ -14,19 +14,21 @@ Rows: TypeAlias = npt.NDArray[np.int64]
 Found: TypeAlias = tuple[Rows, pa.Array]
 """Matches: the event's row and the subscription's id, pair by pair."""
 
-MOST_PAIRS = 1 << 22
-"""Matches that a worker holds at once: some hundred megabytes, with all that is made of them."""
+HELD = 64 << 20
+"""Bytes of matches that a worker is to hold at once: four million, if ids are numbers."""
 
-UNKNOWN = 1_024
-"""Events that are matched at first, to see how much they match."""
+FIRST, MORE, MOST = 16, 32, 16_384
+"""Events that are matched at first, to see how much they match; how many times as many then, step by step; and how
+many at most, which is what the engine takes at once anyway: however little has matched, the next may be others."""
 
 
 class Pace:
     """Goes by what events have matched before."""
 
     def __init__(self) -> None:
-        self._matches: float | None = None
-        """Of an event, as far as seen."""
+        self._each = 0.0
+        """Bytes that the matches of an event take, as far as seen."""
+        self._most = FIRST
 
     def over(self, events: pa.Table, match: Callable[[pa.Table], Found]) -> Iterator[Found]:
         """The matches of all events, slice by slice."""
@@ -34,13 +36,14 @@ class Pace:
         while first < events.num_rows:
             some = events.slice(first, self._next())
             rows, ids = match(some)
-            self._note(len(rows) / some.num_rows)
+            self._note(some.num_rows, rows.nbytes + ids.nbytes)
             yield rows + first if first else rows, ids
             first += some.num_rows
 
     def _next(self) -> int:
-        return UNKNOWN if self._matches is None else max(1, int(MOST_PAIRS / max(self._matches, 1.0)))
+        return min(self._most, max(1, int(HELD / max(self._each, 1.0))))
 
-    def _note(self, matches: float) -> None:
+    def _note(self, events: int, taken: int) -> None:
         # Down slowly: many matches may come in bursts.
-        self._matches = max(matches, (self._matches or 0.0) / 2)
+        self._each = max(taken / events, self._each / 2)
+        self._most = max(self._most, min(MORE * events, MOST))

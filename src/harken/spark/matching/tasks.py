@@ -26,7 +26,7 @@ ROWS = 32_768
 """Events matched together, at least, where batches are smaller."""
 
 MOST_BYTES = 64 << 20
-"""Bytes of a column that go out together: Arrow has texts of two gigabytes at most, and workers little memory."""
+"""Bytes of rows that go out together: Arrow has texts of two gigabytes at most, and workers little memory."""
 
 PARTITION_BITS = 33
 """Numbers of events leave so many bits for the row within its partition, as Spark's own ids do."""
@@ -219,19 +219,33 @@ def _answer(request: Request, found: Found, columns: list[pa.ChunkedArray]) -> I
         rows, ids = _grouped(rows, ids)
     said = "subscription" if request.how == "pairs" else "subscriptions"
     names = ["event", said, *(f"k{at}" for at in range(len(columns) - 1))]
-    together = max(1, MOST_BYTES // max(map(_widest, columns)))
+    together = max(1, MOST_BYTES // (_widest(ids) + sum(map(_widest, columns))))
     for first in range(0, len(rows), together):
         taken = pa.array(rows[first : first + together])
         event, *kept = (column.take(taken) for column in columns)
         yield from pa.Table.from_arrays([event, ids.slice(first, together), *kept], names).to_batches()
 
 
-def _widest(column: pa.ChunkedArray) -> int:
-    """Bytes of the largest value of a column; on average, where values are of no fixed size and not text."""
+def _widest(column: pa.Array | pa.ChunkedArray) -> int:
+    """Bytes that no value of a column exceeds."""
     kind = column.type
-    if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return int(pc.max(pc.binary_length(column)).as_py() or 1)
-    return int(column.nbytes) // len(column) + 1
+    if isinstance(column, pa.ChunkedArray):
+        return max(map(_widest, column.chunks), default=1)
+    if isinstance(column, pa.ExtensionArray):
+        return _widest(column.storage)
+    if pa.types.is_struct(kind):
+        return 1 + sum(map(_widest, column.flatten()))
+    if pa.types.is_map(kind):
+        longest = np.diff(column.offsets.to_numpy()).max(initial=0)
+        return 8 + int(longest) * (_widest(column.keys) + _widest(column.items))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return 8 + int(pc.max(pc.list_value_length(column)).as_py() or 0) * _widest(column.flatten())
+    if any(is_kind(kind) for is_kind in _TEXTS):
+        return 8 + int(pc.max(pc.binary_length(column)).as_py() or 0)
+    return 1 + int(column.nbytes) // max(len(column), 1)
+
+
+_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 
 
 def _grouped(rows: npt.NDArray[np.int64], ids: pa.Array) -> tuple[npt.NDArray[np.int64], pa.ListArray]:

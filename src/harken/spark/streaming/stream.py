@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harken.engine import OnError
 from harken.errors import ArgumentError, ArgumentTypeError, EventError
-from harken.spark.index.building import rehearsing
+from harken.spark.index.building import rehearse
 from harken.spark.index.index import Index, index_beside
 from harken.spark.index.layers import IndexState
 from harken.spark.matching.batch import check_frame, check_words, plan_for
@@ -89,7 +88,7 @@ def match_stream(
     check_workers(events.sparkSession)
     place = Checkpoint(checkpoint, storage_options)
     told = place.folder.child("rejects") if rejects is None else rejects
-    sink, aside = _sink(output, storage_options), _sink(told, storage_options)
+    sink, aside = _sink(output, storage_options, "output"), _sink(told, storage_options, "rejects")
     _keep_apart(
         {"checkpoint": place.folder, "subscriptions": subscriptions.folder, "output": _folder(sink)}
         | ({} if rejects is None else {"rejects": _folder(aside)})
@@ -109,7 +108,7 @@ def match_stream(
         goes_on=not available_now,
     )
     if not type(events).__module__.startswith("pyspark.sql.connect"):  # else the server knows these places, not we
-        matcher.claim()
+        matcher.claim(columns)
     source = matcher.prepared(events)
     writer = source.writeStream.foreachBatch(matcher).option("checkpointLocation", place.spark.address)
     if name is not None:
@@ -121,9 +120,11 @@ def match_stream(
     return writer.start()
 
 
-def _sink(given: Sink | Address, options: Mapping[str, Any] | None) -> Sink:
+def _sink(given: Sink | Address, options: Mapping[str, Any] | None, argument: str) -> Sink:
     if isinstance(given, str | os.PathLike | Folder):
         return TableSink(given, storage_options=options)
+    if not callable(getattr(given, "write", None)):
+        raise ArgumentTypeError.of(argument, "a sink or a folder", type(given).__name__)
     return given
 
 
@@ -168,16 +169,25 @@ class BatchMatcher:
     _noted: set[tuple[int, int]] = field(default_factory=set, init=False, compare=False, repr=False)
     """Where this stream was last noted to be."""
 
-    def claim(self) -> None:
-        """Refuse, now and not with the first batch, a checkpoint or an output that is that of another stream."""
+    def claim(self, columns: Sequence[str]) -> None:
+        """Refuse, now and not with the first batch, a checkpoint or an output that is that of another stream.
+
+        So is an output that has come to be, by this stream, of other columns than it would have now.
+        """
         sink, known = self.sink, self.checkpoint.known
-        owner = sink.owner() if isinstance(sink, Remembers) else None
-        if owner is not None:
-            (known or Query("", str(self.checkpoint.folder))).refuse(owner, _place(sink))
-        elif known is None and isinstance(sink, TableSink):
-            sink.check_empty()
+        for each in (sink, self.rejects):
+            owner = each.owner() if isinstance(each, Remembers) else None
+            if owner is not None:
+                (known or Query("", str(self.checkpoint.folder))).refuse(owner, _place(each))
+            elif known is None and isinstance(each, TableSink):
+                each.check_empty()
+        if isinstance(sink, TableSink):
+            sink.check_like(columns)
         if known is not None:
             self.checkpoint.bind(self.subscriptions)
+            # A batch that the output of before may have taken would be in both.
+            if isinstance(sink, Placed) and self.checkpoint.pending() is not None:
+                self.checkpoint.check_output(sink.place)
 
     def prepared(self, events: DataFrame) -> DataFrame:
         """The stream to run on: where events are kept, changes of the subscriptions are part of it."""
@@ -203,12 +213,20 @@ class BatchMatcher:
         is_first = not self._noted
         self._note(query, entry)
         index, state = index_beside(events.sparkSession, self.subscriptions, entry.version)
-        rehearsal = rehearsing(state.algorithm, state.options) if is_first and self.goes_on else nullcontext()
-        with rehearsal:
-            if lasting is None:
-                self._once(events, index, state, entry)
-            else:
-                self._with_lasting(events, index, state, entry, lasting)
+        if is_first:
+            self._begin(events, state, batch)
+        if lasting is None:
+            self._once(events, index, state, entry)
+        else:
+            self._with_lasting(events, index, state, entry, lasting)
+
+    def _begin(self, events: DataFrame, state: IndexState, batch: int) -> None:
+        """What is to be done with the first batch of a process, which may be a repetition."""
+        if self.goes_on:
+            rehearse(state.algorithm, state.options)
+        # The sink will not ask for its rows again; but Spark's watermark and state are made of them.
+        if isinstance(self.sink, Remembers) and self.sink.has(batch):
+            compute(events)
 
     def _note(self, query: Query, entry: LedgerEntry) -> None:
         """Say which versions a repetition of this batch needs, so that they are kept."""

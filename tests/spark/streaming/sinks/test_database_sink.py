@@ -98,6 +98,14 @@ def test_batches_are_there_with_their_numbers(
     assert noted(url, table) == [(0, 3), (1, 1)]
 
 
+def test_events_without_an_id_are_refused_in_words_and_nothing_is_there(
+    spark: SparkSession, sink: DatabaseSink, url: str, table: str
+) -> None:
+    with pytest.raises(SinkError, match="2 matches of batch 0 are of events whose id is null; filter such events"):
+        sink.write(0, pairs(spark, (1, 10), (None, 10), (None, 11)))
+    assert contents(url, table) == noted(url, table) == []
+
+
 def test_the_moment_of_a_batch_is_kept_in_utc(
     spark: SparkSession, sink: DatabaseSink, url: str, table: str
 ) -> None:
@@ -296,7 +304,12 @@ def test_a_failure_in_a_later_chunk_leaves_nothing(
 ) -> None:
     sink.write(0, pairs(spark, (1, 10)))
     with pytest.raises(DatabaseError, match=rf"could not write batch 1 to table {table} \(.*\): .*(null|NULL)"):
-        sink.write(1, pairs(spark, (2, 20), (3, 30), (4, 40), (None, 50)))
+        sink.write(
+            1,
+            spark.sql(
+                "select * from values (2L, 20L), (3L, 30L), (4L, 40L), (5L, null) as t(event, subscription)"
+            ),
+        )
     assert (contents(url, table), noted(url, table)) == ([(1, 10, 0)], [(0, 1)])
     sink.write(1, pairs(spark, (2, 20)))
     assert (contents(url, table), noted(url, table)) == ([(1, 10, 0), (2, 20, 1)], [(0, 1), (1, 1)])

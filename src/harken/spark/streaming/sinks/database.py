@@ -76,6 +76,11 @@ class DatabaseSink:
             if tables.noted(connection, batch):
                 return
         rows = pairs.toArrow()
+        if nameless := rows.column("event").null_count:
+            raise SinkError(
+                f"{nameless} matches of batch {batch} are of events whose id is null",
+                suggestion="filter such events out, or have others written to a TableSink",
+            )
         with self._transaction(f"write batch {batch} to table {self.table}") as connection:
             tables.add(connection, batch, rows, self.chunk)
 

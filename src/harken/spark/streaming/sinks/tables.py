@@ -55,6 +55,7 @@ _WHOLE: Mapping[Format, Mapping[str, str]] = {
     "json": {
         "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
         "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+        "timeZone": "UTC",  # others have had offsets of seconds, which are cut as well
     },
 }
 """What Spark is told so that nothing is cut: left to itself it writes JSON with milliseconds, of microseconds."""
@@ -132,6 +133,18 @@ class TableSink:
         """SinkError if one is named `batch`, or two differ by case only."""
         reserve(columns, BATCH)
 
+    def check_like(self, columns: Sequence[str]) -> None:
+        """SinkError if there is a table of other columns, or of another format."""
+        agreed = self._schema()
+        if agreed is None:
+            return
+        written, instead = self._format(), "write to another folder"
+        if agreed.names != list(columns):
+            said = f"has the columns {', '.join(agreed.names)}, and these are {', '.join(columns)}"
+            raise SinkError(f"{self.folder} {said}", suggestion=instead)
+        if written not in (None, self.format):
+            raise SinkError(f"{self.folder} is a table of {written}, not of {self.format}", suggestion=instead)
+
     def check_empty(self) -> None:
         """SinkError if there are files that no query owns: batches of a new one would be taken for repetitions."""
         if any(not each.name.startswith(".") for each in self.folder.entries()):
@@ -163,6 +176,7 @@ class TableSink:
         return (
             spark.read.schema(schema.add(BATCH, LongType()))
             .format(self.format)
+            .options(**_WHOLE[self.format])  # not all parsers that Spark can be set to would see it
             .load(literally(self.folder.address))
         )
 
@@ -192,6 +206,14 @@ class TableSink:
         for batch in (each.name for each in self.folder.entries() if each.name.startswith(f"{BATCH}=")):
             with suppress(FileNotFoundError):
                 return StructType.fromJson(json.loads(self.folder.read(f"{batch}/{_SCHEMA}")))
+        return None
+
+    def _format(self) -> str | None:
+        """How the rows of the table are written, by the name of a file; None if there is none yet."""
+        for batch in (each.name for each in self.folder.entries() if each.name.startswith(f"{BATCH}=")):
+            for each in self.folder.child(batch).entries():
+                if each.name.startswith("part-"):
+                    return "json" if each.name.endswith(".json") else "parquet"
         return None
 
     def _agree(self, schema: StructType) -> None:
