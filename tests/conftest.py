@@ -66,6 +66,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A small session on two cores, started by the first test that asks for it. Its Java ends with the tests."""
     settings = {
         "spark.driver.memory": "1g",
+        # Tests are over before the best code that Java can make has paid for being made.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.local.dir": str(tmp_path_factory.mktemp("spark-scratch")),
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("spark-warehouse")),

@@ -18,7 +18,7 @@ VARIANTS = {
     "tree": ("tree", {"waiting": 7}),
     "rapid": ("rapid", {"waiting": 0}),
     "pubsub": ("pubsub", {}),
-    "be-tree": ("be-tree", {"node_size": 3}),
+    "be-tree": ("be-tree", {"node_size": 500}),
     "auto": ("auto", {"small": 5}),
 }
 

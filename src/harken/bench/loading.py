@@ -35,13 +35,14 @@ _CONTENDERS = {
         Contender("tree", "tree"),
         Contender("rapid", "rapid"),
         Contender("rapid, in order", "rapid", {"reorder": False}),
+        Contender("be-tree", "be-tree"),
     )
 }
 
 WITH_TREES = ("tree", "rapid", "rapid, in order", "counting", "dynamic")
 """Those that match the events of Kale et al."""
 
-EVERYONE = tuple(name for name, each in _CONTENDERS.items() if each.algorithm not in ("tree", "rapid"))
+EVERYONE = tuple(name for name, each in _CONTENDERS.items() if each.algorithm not in ("tree", "rapid", "be-tree"))
 """Those that match the events of Fabret et al.: every event has every attribute, and none is light."""
 
 ONE_OF_EACH = ("dynamic", "static", "propagation", "counting")

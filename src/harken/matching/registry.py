@@ -24,10 +24,6 @@ _ALGORITHMS: dict[str, Algorithm] = {
         "harken.matching.auto:AutoMatcher",
         "evaluates each of a few subscriptions, clusters many dynamically; the default",
     ),
-    "be-tree": Algorithm(
-        "harken.matching.betree.matcher:BeTreeMatcher",
-        "the space of events cut by attribute and by value in turns, in nodes of a few clauses",
-    ),
     "counting": Algorithm(
         "harken.matching.counting.matcher:CountingMatcher",
         "counts, for every clause, how many of its predicates an event satisfies; the classical algorithm",
@@ -55,6 +51,10 @@ _ALGORITHMS: dict[str, Algorithm] = {
     "tree": Algorithm(
         "harken.matching.trees.tree:TreeMatcher",
         "a search tree that asks property by property, and what clauses have in common once",
+    ),
+    "be-tree": Algorithm(
+        "harken.matching.betree.matcher:BeTreeMatcher",
+        "the space of events cut by attribute and by value in turns, in nodes of a few clauses",
     ),
     "reference": Algorithm(
         "harken.matching.reference:ReferenceMatcher",

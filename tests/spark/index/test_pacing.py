@@ -68,3 +68,9 @@ def test_long_ids_count_by_their_length():
 def test_after_a_burst_events_are_trusted_again_slowly():
     pace = Pace()
     assert matched(pace, [500] * 10 + [0] * 30) == [10, 2, 4, 8, 16]
+
+
+def test_events_without_any_column_are_as_many_as_they_are():
+    events = pa.table({"n": range(25)}).select([])
+    found = list(Pace().over(events, lambda some: (np.arange(some.num_rows), pa.array(range(some.num_rows)))))
+    assert [rows.tolist() for rows, _ in found] == [[*range(10)], [*range(10, 25)]]

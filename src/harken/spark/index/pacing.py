@@ -34,7 +34,8 @@ class Pace:
         """The matches of all events, slice by slice."""
         first = 0
         while first < events.num_rows:
-            some = events.slice(first, self._next())
+            # Where there is no column, Arrow would take whatever length it is told.
+            some = events.slice(first, min(self._next(), events.num_rows - first))
             rows, ids = match(some)
             self._note(some.num_rows, rows.nbytes + ids.nbytes)
             yield rows + first if first else rows, ids

@@ -8,7 +8,8 @@ gives the matches of one that was never disturbed.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -213,20 +214,30 @@ class BatchMatcher:
         is_first = not self._noted
         self._note(query, entry)
         index, state = index_beside(events.sparkSession, self.subscriptions, entry.version)
-        if is_first:
-            self._begin(events, state, batch)
-        if lasting is None:
-            self._once(events, index, state, entry)
-        else:
-            self._with_lasting(events, index, state, entry, lasting)
-
-    def _begin(self, events: DataFrame, state: IndexState, batch: int) -> None:
-        """What is to be done with the first batch of a process, which may be a repetition."""
-        if self.goes_on:
+        if is_first and self.goes_on:
             rehearse(state.algorithm, state.options)
-        # The sink will not ask for its rows again; but Spark's watermark and state are made of them.
-        if isinstance(self.sink, Remembers) and self.sink.has(batch):
+        with self._computed(events) if is_first and self._is_written(batch) else nullcontext():
+            if lasting is None:
+                self._once(events, index, state, entry)
+            else:
+                self._with_lasting(events, index, state, entry, lasting)
+
+    def _is_written(self, batch: int) -> bool:
+        """Whether the sink has a batch, which can only be the first of a process."""
+        return isinstance(self.sink, Remembers) and self.sink.has(batch)
+
+    @contextmanager
+    def _computed(self, events: DataFrame) -> Iterator[None]:
+        """Compute the rows of a batch, once, whoever asks for them then.
+
+        A sink that has the batch will not; but Spark's watermark and state are made of them.
+        """
+        events.persist()
+        try:
             compute(events)
+            yield
+        finally:
+            events.unpersist()
 
     def _note(self, query: Query, entry: LedgerEntry) -> None:
         """Say which versions a repetition of this batch needs, so that they are kept."""

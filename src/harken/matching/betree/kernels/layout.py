@@ -22,7 +22,6 @@ import numpy.typing as npt
 
 from harken.jit import part
 from harken.matching.structures.kernels.hashing import HashTable
-from harken.matching.structures.kernels.records import Records
 
 ROOT = 0
 
@@ -61,7 +60,8 @@ class Tree(NamedTuple):
     """By clause: the node that it is in, or NO_NODE."""
     place_of: npt.NDArray[np.int32]
     """By clause: which of the node's entries it is."""
-    records: Records
+    records: npt.NDArray[np.int32]
+    """By clause: what verifying it takes (`structures.kernels.records`)."""
     frequency: npt.NDArray[np.int64]
     """By attribute: how many words ask so."""
     tally: npt.NDArray[np.int32]

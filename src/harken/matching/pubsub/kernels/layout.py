@@ -24,7 +24,6 @@ import numpy.typing as npt
 from harken.matching.structures.kernels.hashing import HashTable
 from harken.matching.structures.kernels.interval_trees import IntervalTrees
 from harken.matching.structures.kernels.priority_search_trees import PrioritySearchTrees
-from harken.matching.structures.kernels.records import Records
 
 ROOT = 0
 
@@ -104,7 +103,8 @@ class Database(NamedTuple):
     """By clause: the bucket that it is in, or -1."""
     reach: npt.NDArray[np.int32]
     """By clause: how many of its words, the first ones, ask of some attribute to be there."""
-    records: Records
+    records: npt.NDArray[np.int32]
+    """By clause: what verifying it takes (`structures.kernels.records`)."""
     frequency: npt.NDArray[np.int64]
     """By attribute: how many words ask so."""
     preferred: npt.NDArray[np.int8]
