@@ -83,6 +83,14 @@ def test_every_microsecond_is_kept(spark: SparkSession, sink: TableSink) -> None
         spark.conf.set("spark.sql.session.timeZone", zone)
 
 
+def test_batches_with_timestamps_as_spark_writes_them_are_read_too(spark: SparkSession, path: Path) -> None:
+    sink, at = TableSink(path, "json"), "timestamp '2026-11-17 01:02:03.123Z' as at"
+    matches = spark.sql(f"select {at}, timestamp_ntz '2026-11-17 01:02:03.123' as of")
+    sink.write(0, matches)
+    matches.write.json(str(path / "batch=1"))  # as before microseconds were kept
+    assert contents(sink.read(spark).drop("batch")) == 2 * contents(matches)
+
+
 def test_spark_reads_the_table_without_harken(spark: SparkSession, path: Path) -> None:
     sink = TableSink(str(path))
     sink.write(7, pairs(spark, (1, "a")))

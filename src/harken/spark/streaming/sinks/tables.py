@@ -56,6 +56,7 @@ _WHOLE: Mapping[Format, Mapping[str, str]] = {
         "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
         "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
         "timeZone": "UTC",  # others have had offsets of seconds, which are cut as well
+        "enableDateTimeParsingFallback": "true",  # for batches that were written before this was told
     },
 }
 """What Spark is told so that nothing is cut: left to itself it writes JSON with milliseconds, of microseconds."""
