@@ -12,8 +12,8 @@ from harken import Engine
 from harken.errors import ArgumentError, ArgumentTypeError
 from harken.matching.betree import matcher as betree
 from harken.matching.betree.kernels.layout import NO_NODE, ROOT
-from harken.matching.kernels.layout import EQUAL, INTERVAL, IS_ABSENT
-from harken.matching.structures.kernels.attributes import EXACT, PRESENCE, RANGE, WAYS
+from harken.matching.kernels.layout import EQUAL, INTERVAL, IS_ABSENT, MEMBER, TESTED
+from harken.matching.structures.kernels.attributes import EXACT, ONE_OF, PRESENCE, RANGE, TEST, WAYS
 from harken.model.evaluation import truth
 from tests.strategies import events, expressions
 
@@ -32,7 +32,7 @@ def asked(matcher, clause, attribute):
     first, width = int(contents.first[clause]), int(contents.width[clause])
     for word in contents.words[first : first + width].tolist():
         number, operator = word - 1, predicates.operator[word - 1]
-        way = EXACT if operator == EQUAL else RANGE if operator == INTERVAL else PRESENCE
+        way = {EQUAL: EXACT, INTERVAL: RANGE, MEMBER: ONE_OF, TESTED: TEST}.get(operator, PRESENCE)
         if word and operator != IS_ABSENT and WAYS * predicates.dimension[number] + way == attribute:
             low = int(predicates.low[number])
             return low, int(predicates.high[number]) if way == RANGE else low
@@ -108,11 +108,15 @@ def test_attributes_are_used_one_after_the_other():
     assert_consistent(engine)
 
 
-def test_what_need_only_be_there_is_told_apart_by_its_attribute():
-    engine = loaded({at: f"a_{at % 5} LIKE '%x{at}'" for at in range(50)})
-    assert {int(each) % WAYS for each in engine._matcher._tree.arrays().nodes.attribute[1:6]} == {PRESENCE}
-    assert engine.match({"a_3": "x13"}) == [13]
-    assert engine.match({"a_4": "x13"}) == []
+@pytest.mark.parametrize(
+    ("asked", "way"), [("LIKE '%x{}'", TEST), ("IN ('x{}', 'none')", ONE_OF), ("!= 'x{}'", PRESENCE)]
+)
+def test_what_cannot_be_cut_by_value_is_told_apart_by_its_attribute(asked, way):
+    engine = loaded({at: f"a_{at % 5} {asked.format(at)}" for at in range(50)})
+    assert {int(each) % WAYS for each in engine._matcher._tree.arrays().nodes.attribute[1:6]} == {way}
+    expected = [at for at in range(3, 50, 5) if (at == 13) != (way == PRESENCE)]
+    assert sorted(engine.match({"a_3": "x13"})) == expected
+    assert 13 not in engine.match({"a_4": "x13"})
     assert_consistent(engine)
 
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harken import Engine
+from harken import Engine, Point
 from harken.errors import ArgumentError, ArgumentTypeError
 from harken.matching.kernels.layout import EQUAL
 from harken.matching.pubsub.kernels.layout import FREE, ROOT, SIZE, UNDIVIDED
-from harken.matching.structures.kernels.attributes import NOTHING
+from harken.matching.structures.kernels.attributes import NOTHING, WAYS
 from harken.model.evaluation import truth
 from tests.strategies import events, expressions
 
@@ -116,12 +116,36 @@ def test_whatever_has_left_leaves_no_structure_behind(kind):
     assert engine.match({"a": 1, "b": 5, "c": 0}) == []
 
 
+@pytest.mark.parametrize(
+    ("asked", "event"),
+    [
+        ("CONTAINS 'x{}y'", "a x7y b x11y"),
+        ("STARTS WITH 'x{}y'", "x7y"),
+        ("ENDS WITH 'x{}y'", "x7y"),
+        ("LIKE 'x%_{}'", "xa7"),
+        ("MATCHES 'x{}y|z'", "x7y"),
+        ("IN ('{}', 'none')", "7"),
+        ("WITHIN BOX({0}, 0, {0}.5, 1)", Point(7.2, 0.5)),
+    ],
+)
+def test_patterns_sets_and_shapes_lead_to_buckets_of_their_own(asked, event):
+    engine = loaded({at: f"a {asked.format(at)} AND b = {at}" for at in range(200)}, bucket_size=2)
+    common = loaded({at: f"a {asked.format(at)}" for at in range(200)}, bucket_size=2)
+    for held, more in ((engine, {"b": 7}), (common, {})):
+        reference = Engine("reference")
+        reference.subscribe_many((at, held.subscription(at).expression) for at in range(200))
+        assert sorted(held.match({"a": event, **more})) == sorted(reference.match({"a": event, **more}))
+        assert held.stats()["checks_per_event"] <= 4
+        assert_consistent(held)
+    assert common.stats()["structures"]["undivided"] == 0
+
+
 def test_the_rarest_attribute_comes_first():
     texts = {at: f"often = 1 AND seldom_{at % 10} = 1" for at in range(300)}
     engine = loaded(texts)
     matcher, database = engine._matcher, database_of(engine)
     attributes = {
-        matcher._predicates.dimensions[int(each) // 3].attribute
+        matcher._predicates.dimensions[int(each) // WAYS].attribute
         for each, count in zip(database.structures.attribute, database.structures.count, strict=True)
         if count > 0
     }

@@ -150,6 +150,10 @@ _EXPERIMENTS: dict[str, Experiment] = {
         "harken.bench.experiments.pubsub_figures:run_dimensions",
         "matching time against the number of attributes, uniform and Zipf (workload be-gen)",
     ),
+    "patterns": Experiment(
+        "harken.bench.experiments.patterns:run",
+        "subscriptions that look into texts or ask where a point lies, against asking each",
+    ),
     "ranges": Experiment(
         "harken.bench.experiments.ranges:run",
         "range-only subscriptions against a compiled scan of all of them",

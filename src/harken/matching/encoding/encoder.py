@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,10 @@ from harken.normal.operators import operand_of
 
 BLOCK = 4_096
 """Events encoded together: their codes stay in the processor's cache until they are matched."""
+
+
+Passed: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+"""Rows, and for each a predicate that a test has found true there."""
 
 
 class Encoder:
@@ -93,7 +97,7 @@ class Encoder:
         """Events of columns, so many encoded together, and their foreign values. Full without columns enough."""
         code, label = np.empty((count, columns.room), np.int32), np.empty((count, columns.label_room), np.int64)
 
-        def encode(start: int) -> tuple[list[tuple[int, int]], Counter[str]]:
+        def encode(start: int) -> tuple[list[Passed], Counter[str]]:
             part = {name: Column(each.slice(start, size)) for name, each in chunks.items()}
             rows = min(size, count - start)
             also = self._encode_part(part, columns, code[start : start + rows], label[start : start + rows])
@@ -109,15 +113,15 @@ class Encoder:
         self,
         code: npt.NDArray[np.int32],
         label: npt.NDArray[np.int64],
-        also: list[tuple[int, int]],
+        also: list[Passed],
         columns: EventColumns,
     ) -> Events:
-        """Events of these codes and labels; `also` are pairs of a row and a predicate that holds there."""
-        first = np.zeros(len(code) + 1, np.int64)
+        """Events of these codes and labels; `also` are rows, and a predicate that holds in each."""
+        first, numbers = np.zeros(len(code) + 1, np.int64), np.zeros(0, np.int32)
         if also:
-            also.sort()
-            np.cumsum(np.bincount([row for row, _ in also], minlength=len(code)), out=first[1:])
-        numbers = np.array([number for _, number in also], np.int32)
+            rows, passed = (np.concatenate(each) for each in zip(*also, strict=True))
+            numbers = passed[np.argsort(rows, kind="stable")].astype(np.int32)
+            np.cumsum(np.bincount(rows, minlength=len(code)), out=first[1:])
         by_column = columns.column, columns.dimension, columns.label_column, columns.band
         return Events(code, label, *by_column, first, numbers, NO_ORDER)
 
@@ -144,12 +148,13 @@ class Encoder:
         columns = reader.columns
         code = np.full((len(rows), columns.room), MISSING, np.int32)
         label = np.zeros((len(rows), columns.label_room), np.int64)
-        also: list[tuple[int, int]] = []
+        also: list[Passed] = []
         try:
             for row, event in enumerate(rows):
                 others: list[int] = []
                 reader.read(event, memoryview(code[row]), memoryview(label[row]), others)
-                also.extend((row, number) for number in others)
+                if others:
+                    also.append((np.full(len(others), row), np.array(others, np.int64)))
         except Full:
             return None
         return self.events(code, label, also, columns)
@@ -165,7 +170,7 @@ class Encoder:
         columns: EventColumns,
         code: npt.NDArray[np.int32],
         label: npt.NDArray[np.int64],
-    ) -> list[tuple[int, int]]:
+    ) -> list[Passed]:
         """Write codes and labels, by row as kernels read them; the rows and predicates that tests have found true.
 
         They are encoded column by column first, so that they are written fastest, while they are in the cache.
@@ -214,15 +219,11 @@ class Encoder:
             labels = np.array([*(dimension.order.label_of(value) for value in distinct), 0], np.int64)
             into[:] = labels[places]
 
-    def _see_tests(self, dimension: Dimension, column: Column, also: list[tuple[int, int]]) -> None:
+    def _see_tests(self, dimension: Dimension, column: Column, also: list[Passed]) -> None:
         tests = self._predicates.tests_of(dimension.number)
-        if not tests:
-            return
-        places, distinct = column.distinct()
-        passed = [[number for number, test in tests.items() if test(value)] for value in distinct]
-        for row, place in enumerate(places.tolist()):
-            if place >= 0:
-                also.extend((row, number) for number in passed[place])
+        if tests is not None:
+            places, distinct = column.distinct()
+            also.append(_in_rows(places, *tests.passed(distinct), len(distinct)))
 
 
 class _Block(NamedTuple):
@@ -231,7 +232,7 @@ class _Block(NamedTuple):
     columns: EventColumns
     code: npt.NDArray[np.int32]
     label: npt.NDArray[np.int64]
-    also: list[tuple[int, int]]
+    also: list[Passed]
 
     def code_of(self, dimension: Dimension) -> npt.NDArray[np.int32]:
         """Where the codes of a dimension go."""
@@ -284,6 +285,19 @@ class _Lookup:
         else:
             values = numbers.astype(np.int64, copy=False)
             codes_by_search(values, valid, self._integers, self._integer_codes, code)
+
+
+def _in_rows(
+    places: npt.NDArray[np.int64], passed: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64], distinct: int
+) -> Passed:
+    """The rows whose values satisfy predicates, which are known by the places of these among the distinct ones."""
+    numbers = numbers[np.argsort(passed, kind="stable")]
+    sizes = np.bincount(passed, minlength=distinct)
+    first = np.cumsum(sizes) - sizes
+    rows = np.flatnonzero(places >= 0)
+    its_sizes = sizes[places[rows]]
+    within = np.arange(int(its_sizes.sum())) - np.repeat(np.cumsum(its_sizes) - its_sizes, its_sizes)
+    return np.repeat(rows, its_sizes), numbers[np.repeat(first[places[rows]], its_sizes) + within]
 
 
 def _number_of(dimension: Dimension, constant: object) -> int | float | Exact:

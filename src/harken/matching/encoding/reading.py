@@ -68,18 +68,22 @@ class RowReader:
     def _further(self, dimension: Dimension) -> Further | None:
         column = int(self.columns.label_column[self.columns.of(dimension)])
         tests = self._predicates.tests_of(dimension.number)
-        if column < 0 and not tests:
+        if column < 0 and tests is None:
             return None
 
         def find_label(value: EventValue, label: Codes, also: list[int]) -> None:
             label[column] = dimension.order.label_of(value)
 
+        if tests is None:
+            return find_label
+        passed_by = tests.passed_by
+
         def find_out(value: EventValue, label: Codes, also: list[int]) -> None:
             if column >= 0:
                 find_label(value, label, also)
-            also.extend(number for number, test in tests.items() if test(value))
+            also.extend(passed_by(value))
 
-        return find_out if tests else find_label
+        return find_out
 
 
 def presence_dimensions(predicates: PredicateTable, name: str, *, below_only: bool = False) -> list[Dimension]:

@@ -6,7 +6,7 @@ members, and tests that need more than integers. The others are evaluated in clu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -36,14 +36,11 @@ from harken.matching.predicates.rows import (
     predicates_of,
 )
 from harken.matching.predicates.soundness import check_predicates, sense_of
+from harken.matching.predicates.value_tests import ValueTests
 from harken.matching.saving import State, require
 from harken.model import capacity
-from harken.model.evaluation import holds
-from harken.model.expressions import Expression, Not, Predicate
-from harken.model.values import EventValue, Kind
+from harken.model.values import Kind
 from harken.normal.operators import expression_of
-
-Test = Callable[[EventValue], bool]
 
 _LISTED = (MEMBER, TESTED)
 """Operators of predicates that phase one finds from an event's values, perhaps several in one dimension ..."""
@@ -72,7 +69,9 @@ class PredicateTable:
         self._dimensions = Dimensions(forget=self.bands.forget)
         self.dimensions, self.by_attribute = self._dimensions.all, self._dimensions.by_attribute
         """By number, and those that predicates look at."""
-        self._tests: dict[int, dict[int, Test]] = {}
+        self._tests: dict[int, ValueTests] = {}
+        self._unsettled: set[int] = set()
+        """Dimensions of which tests have come or gone."""
         self._listed = 0
 
     def __len__(self) -> int:
@@ -90,8 +89,9 @@ class PredicateTable:
 
     @property
     def nbytes(self) -> int:
-        """Bytes taken by the arrays."""
-        return self._columns.nbytes + self._constants.nbytes
+        """Bytes taken by the arrays, and by what finds patterns and shapes."""
+        tests = sum(each.nbytes for each in self._tests.values())
+        return self._columns.nbytes + self._constants.nbytes + tests
 
     def check_room(self, more: int, attributes: int) -> None:
         """CapacityError if so many more predicates on so many attributes, all of them new, had no numbers."""
@@ -125,9 +125,9 @@ class PredicateTable:
         assert rows is not None, "the predicate is in use"
         return rows
 
-    def tests_of(self, dimension: int) -> dict[int, Test]:
-        """The predicates of a dimension that need a value rather than its code, and how to ask them."""
-        return self._tests.get(dimension, {})
+    def tests_of(self, dimension: int) -> ValueTests | None:
+        """The predicates of a dimension that need a value rather than its code, if there are any."""
+        return self._tests.get(dimension)
 
     def equality_counts(self) -> npt.NDArray[np.int64]:
         """How many clauses ask for an equality in each dimension."""
@@ -183,9 +183,10 @@ class PredicateTable:
         return found
 
     def use(self, words: npt.NDArray[np.int64]) -> None:
-        """Count clauses that use predicates. Brings labels up to date after `intern`."""
+        """Count clauses that use predicates. Brings labels and tests up to date after `intern`."""
         np.add.at(self._columns.uses.values, words, 1)
         self._intervals.settle(self.dimensions)
+        self._settle_tests()
 
     def release(self, words: npt.NDArray[np.int64]) -> None:
         """Count clauses that no longer use predicates; those that nobody uses are forgotten."""
@@ -193,6 +194,12 @@ class PredicateTable:
         np.subtract.at(uses, words, 1)
         for number in sorted(set(words[uses[words] == 0].tolist())):
             self._forget(number)
+        self._settle_tests()
+
+    def _settle_tests(self) -> None:
+        for dimension in self._unsettled & self._tests.keys():
+            self._tests[dimension].settle()
+        self._unsettled.clear()
 
     def reband(self) -> list[int]:
         """Cut dimensions that have come to have many more order predicates into bands; which have new ones.
@@ -238,7 +245,8 @@ class PredicateTable:
             self._intervals.add(dimension, number, rows)
 
     def _know_test(self, number: int, dimension: int, rows: tuple[Row, ...]) -> None:
-        self._tests.setdefault(dimension, {})[number] = _test(expression_of([rows]))
+        self._tests.setdefault(dimension, ValueTests()).add(number, expression_of([rows]))
+        self._unsettled.add(dimension)
 
     def _forget(self, number: int) -> None:
         rows, operator = self.rows(number), int(self._columns.operator.values[number])
@@ -266,8 +274,9 @@ class PredicateTable:
                 dimension.drop(code)
         elif operator == TESTED:
             tests = self._tests[dimension.number]
-            del tests[number]
-            if not tests:
+            tests.discard(number)
+            self._unsettled.add(dimension.number)
+            if not len(tests):
                 del self._tests[dimension.number]
         elif operator == INTERVAL:
             self._intervals.drop(dimension, number)
@@ -317,15 +326,10 @@ class PredicateTable:
                 self._know_test(number, dimension.number, self.rows(number))
             elif operator == INTERVAL:
                 self._intervals.know(dimension, number, self.rows(number))
+        self._settle_tests()
         self._dimensions.retire_idle()
 
     def check_uses(self, found: npt.NDArray[np.int64]) -> None:
         """ValueError unless predicates are used as often as was found."""
         said = "predicates are used more or less often than is said"
         require(np.array_equal(found, self._columns.uses.values), said)
-
-
-def _test(expression: Expression) -> Test:
-    leaf, wanted = (expression.term, False) if isinstance(expression, Not) else (expression, True)
-    predicate: Predicate = leaf  # type: ignore[assignment]  # a single compiled predicate is a leaf or its negation
-    return lambda value: holds(predicate, value) is wanted

@@ -273,7 +273,7 @@ class PubsubMatcher(EncodedMatcher):
 
     def _match_from(self, start: int, events: Events, workspace: Workspace, results: Results) -> tuple[int, int]:
         assert isinstance(workspace, PubsubWorkspace)
-        attributes = WAYS * events.code.shape[1]
+        attributes = WAYS * events.code.shape[1] + self._predicates.most_satisfied
         if len(workspace.route.attribute) < attributes:
             workspace.route = _route(attributes, len(workspace.route.waiting))
         return match_events(*self._index, events, start, workspace.route, workspace.scratch, results)

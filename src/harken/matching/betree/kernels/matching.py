@@ -92,7 +92,9 @@ def match_events(
     found, nodes = 0, tree.nodes
     for event in range(start, events.code.shape[0]):
         mark(predicates, events, event, scratch)
-        attributes = list_attributes(tree.frequency, events, event, route.attribute, route.key)
+        attributes = list_attributes(
+            tree.frequency, predicates, events, event, scratch, route.attribute, route.key
+        )
         now = found
         route.waiting[0], waiting = ROOT, 1
         while waiting > 0:
@@ -101,6 +103,8 @@ def match_events(
             scratch.counts[VISITS] += 1
             if nodes.below[node] > 0:
                 for at in range(attributes):
+                    if at > 0 and route.attribute[at - 1] == route.attribute[at]:
+                        continue  # several keys of one attribute lead to the same directory
                     top = find(tree.by_attribute, key_of(node, route.attribute[at]))
                     if top >= 0:
                         waiting = open_directory(tree, top, route.key[at], route, waiting)

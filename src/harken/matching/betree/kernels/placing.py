@@ -18,7 +18,7 @@ from harken.matching.betree.kernels.layout import (
 )
 from harken.matching.kernels.layout import HIGHEST, LOWEST, Clauses, PredicateArrays
 from harken.matching.structures.kernels.attributes import (
-    PRESENCE,
+    RANGE,
     WAYS,
     attribute_of,
     highest,
@@ -35,7 +35,7 @@ LEAST = 4
 PER_ENTRY, AT_LEAST = 4, 4 * LEAST
 """Room that is taken at most while entries are moved one by one, each node having twice what it had when full."""
 
-_WORTH = (4, 2, 1)
+_WORTH = (4, 2, 2, 2, 1)
 """What an attribute is worth by its way of asking, if as many ask so: most events have what need only be there."""
 
 
@@ -251,7 +251,7 @@ def halve(tree: Tree, contents: Contents, predicates: PredicateArrays, node: int
     """Cut by value: move entries into the halves of a node; False if it has halves, or none would move."""
     nodes, entries = tree.nodes, tree.entries
     attribute = np.int64(nodes.attribute[node])
-    if node == ROOT or attribute % WAYS == PRESENCE or nodes.lower[node] != NO_NODE:
+    if node == ROOT or attribute % WAYS > RANGE or nodes.lower[node] != NO_NODE:
         return False
     if not find_middle(tree, contents, predicates, node):
         return False

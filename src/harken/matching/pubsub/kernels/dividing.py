@@ -16,7 +16,16 @@ from harken.matching.pubsub.kernels.layout import (
     Database,
 )
 from harken.matching.structures.kernels import interval_trees, priority_search_trees
-from harken.matching.structures.kernels.attributes import EXACT, PRESENCE, WAYS, asked, highest, lowest
+from harken.matching.structures.kernels.attributes import (
+    EXACT,
+    ONE_OF,
+    PRESENCE,
+    TEST,
+    WAYS,
+    asked,
+    highest,
+    lowest,
+)
 from harken.matching.structures.kernels.clauses import Contents
 from harken.matching.structures.kernels.hashing import find, key_of, put
 from harken.matching.structures.kernels.interval_trees import LEAF
@@ -65,6 +74,8 @@ def chosen(database: Database, contents: Contents, bucket: int) -> int:
     way, preferred = attribute % WAYS, database.preferred[attribute]
     if way == PRESENCE:
         return UNDIVIDED
+    if way in (ONE_OF, TEST):
+        return HASH
     if way == EXACT:
         return HASH if preferred == UNDIVIDED else np.int64(preferred)
     if preferred in (INTERVAL_TREE, PRIORITY_SEARCH_TREE):

@@ -22,8 +22,8 @@ from harken.matching.kernels.truth import is_true, mark, unmark
 from harken.matching.pubsub.kernels.layout import HASH, INTERVAL_TREE, ROOT, UNDIVIDED, Database
 from harken.matching.structures.kernels import interval_trees, priority_search_trees
 from harken.matching.structures.kernels.attributes import (
-    EXACT,
     NOTHING,
+    PRESENCE,
     RANGE,
     WAYS,
     list_attributes,
@@ -53,12 +53,19 @@ class Route(NamedTuple):
 
 
 @part
-def open_structure(database: Database, structure: int, key: int, route: Route, waiting: int) -> int:
-    """Have those buckets of a structure looked at that may hold clauses satisfied by a key; how many wait then."""
+def open_structure(
+    database: Database, structure: int, key: int, is_further: bool, route: Route, waiting: int
+) -> int:
+    """Have those buckets of a structure looked at that may hold clauses satisfied by a key; how many wait then.
+
+    If it is a further key of the same attribute, what does not depend on keys is waiting already.
+    """
     kind, root = database.structures.kind[structure], np.int64(database.structures.root[structure])
     if kind == UNDIVIDED:
-        route.waiting[waiting] = root
-        return waiting + 1
+        if not is_further:
+            route.waiting[waiting] = root
+            waiting += 1
+        return waiting
     if kind == HASH:
         bucket = find(database.by_code, key_of(structure, key))
         if bucket >= 0:
@@ -173,7 +180,7 @@ def look_into(
         else:
             attribute, key = np.int64(route.attribute[turn]), route.key[turn]
             way = attribute % WAYS
-            if way == EXACT:
+            if way != RANGE and way != PRESENCE:
                 at = first_from(database, predicates, begin, ordered, attribute, key)
                 to = at
                 while to < ordered and database.entries.attribute[to] == attribute:
@@ -211,7 +218,10 @@ def match_events(
     found, buckets = 0, database.buckets
     for event in range(start, events.code.shape[0]):
         mark(predicates, events, event, scratch)
-        attributes, now = list_attributes(database.frequency, events, event, route.attribute, route.key), found
+        attributes = list_attributes(
+            database.frequency, predicates, events, event, scratch, route.attribute, route.key
+        )
+        now = found
         route.waiting[0], waiting = ROOT, 1
         while waiting > 0:
             waiting -= 1
@@ -221,7 +231,8 @@ def match_events(
                 for at in range(attributes):
                     structure = find(database.by_attribute, key_of(bucket, route.attribute[at]))
                     if structure >= 0:
-                        waiting = open_structure(database, structure, route.key[at], route, waiting)
+                        is_further = at > 0 and route.attribute[at - 1] == route.attribute[at]
+                        waiting = open_structure(database, structure, route.key[at], is_further, route, waiting)
             if buckets.length[bucket] > 0:
                 now = look_into(
                     database,

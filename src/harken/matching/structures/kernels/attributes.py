@@ -1,8 +1,9 @@
 """Ways of asking about a dimension, and what of an event answers them.
 
-An **attribute** is a dimension that is asked for a constant (EXACT), for a range (RANGE), or for anything that
-takes a value to be there (PRESENCE). An event that has a value there has a **key** in each: the value's code, its
-label, or nothing in particular.
+An **attribute** is a dimension that is asked for a constant (EXACT), for a range (RANGE), for one of several
+constants (ONE_OF), for a pattern or a shape (TEST), or for anything else that takes a value to be there
+(PRESENCE). An event that has a value there has a **key** in each: the value's code, its label, or nothing in
+particular. Of ONE_OF and TEST it has as many keys as there are predicates that it satisfies: their numbers.
 """
 
 from __future__ import annotations
@@ -11,10 +12,22 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.jit import part
-from harken.matching.kernels.layout import EQUAL, INTERVAL, IS_ABSENT, MISSING, UNLISTED, Events, PredicateArrays
+from harken.matching.kernels.layout import (
+    EQUAL,
+    INTERVAL,
+    IS_ABSENT,
+    MEMBER,
+    MISSING,
+    TESTED,
+    TOUCHED,
+    UNLISTED,
+    Events,
+    PredicateArrays,
+    Scratch,
+)
 from harken.matching.structures.kernels.clauses import EVERY, Contents
 
-EXACT, RANGE, PRESENCE, WAYS = range(4)
+EXACT, RANGE, ONE_OF, TEST, PRESENCE, WAYS = range(6)
 """Ways of asking. Attribute WAYS * d + way is that of dimension d."""
 
 NOTHING = -1
@@ -25,20 +38,38 @@ NOTHING = -1
 def attribute_of(predicates: PredicateArrays, predicate: int) -> int:
     """The attribute that a predicate asks of, which is not that something is absent."""
     operator = predicates.operator[predicate]
-    way = EXACT if operator == EQUAL else RANGE if operator == INTERVAL else PRESENCE
+    way = PRESENCE
+    if operator == EQUAL:
+        way = EXACT
+    elif operator == INTERVAL:
+        way = RANGE
+    elif operator == MEMBER:
+        way = ONE_OF
+    elif operator == TESTED:
+        way = TEST
     return np.int64(predicates.dimension[predicate]) * WAYS + way
 
 
 @part
+def is_listed(predicates: PredicateArrays, predicate: int) -> bool:
+    """Whether a predicate is ONE_OF or a TEST: events that satisfy it have its number for a key."""
+    return predicates.operator[predicate] == MEMBER or predicates.operator[predicate] == TESTED
+
+
+@part
 def lowest(predicates: PredicateArrays, predicate: int) -> int:
-    """The least key that satisfies a predicate, if it is EXACT or a RANGE; otherwise some number."""
-    return predicates.low[predicate] if predicate >= 0 else np.int64(0)
+    """The least key that satisfies a predicate, or some number if it asks for mere presence, or is none."""
+    if predicate < 0:
+        return np.int64(0)
+    return np.int64(predicate) if is_listed(predicates, predicate) else predicates.low[predicate]
 
 
 @part
 def highest(predicates: PredicateArrays, predicate: int) -> int:
     """The greatest key that does."""
-    return predicates.high[predicate] if predicates.operator[predicate] == INTERVAL else predicates.low[predicate]
+    if predicates.operator[predicate] == INTERVAL:
+        return predicates.high[predicate]
+    return lowest(predicates, predicate)
 
 
 @part
@@ -56,14 +87,17 @@ def is_needed(predicates: PredicateArrays, word: int) -> bool:
 @part
 def list_attributes(
     frequency: npt.NDArray[np.int64],
+    predicates: PredicateArrays,
     events: Events,
     event: int,
+    scratch: Scratch,
     attribute: npt.NDArray[np.int32],
     key: npt.NDArray[np.int64],
 ) -> int:
     """Write down the attributes that an event has and some clause asks of, and its keys there; how many.
 
-    `frequency` says, by attribute, how many words ask so.
+    `frequency` says, by attribute, how many words ask so. The event's predicates have just been marked. Keys of
+    the same attribute follow each other, since they are found value by value.
     """
     count = 0
     for column in range(1, events.code.shape[1]):
@@ -80,5 +114,10 @@ def list_attributes(
             count += 1
         if frequency[first + PRESENCE] > 0:
             attribute[count], key[count] = first + PRESENCE, 0
+            count += 1
+    for at in range(scratch.counts[TOUCHED]):
+        predicate = np.int64(scratch.touched[at])
+        if is_listed(predicates, predicate):
+            attribute[count], key[count] = attribute_of(predicates, predicate), predicate
             count += 1
     return count

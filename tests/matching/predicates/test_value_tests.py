@@ -1,0 +1,98 @@
+"""Predicates that need values: found by structures or asked one by one, it is the same."""
+
+from __future__ import annotations
+
+import pytest
+import re2
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harken.matching.predicates.literals import piece_of_like, piece_of_regex
+from harken.matching.predicates.value_tests import ValueTests
+from harken.matching.structures import segments
+from harken.model.evaluation import holds
+from harken.model.expressions import Not, Spatial, TextMatch
+from harken.model.text import TextOperator, text_test
+from harken.model.values import Kind
+from tests.strategies import like_patterns, predicates_on, values_of
+
+pytestmark = pytest.mark.kernel
+
+LEAVES = predicates_on("x", [Kind.STRING, Kind.POINT, Kind.BOX]).filter(
+    lambda leaf: isinstance(leaf, TextMatch | Spatial)
+)
+VALUES = st.one_of(*(values_of(kind) for kind in (Kind.STRING, Kind.POINT, Kind.BOX, Kind.NUMBER)))
+
+ATOMS = st.one_of(
+    st.text("abc .-", min_size=1, max_size=3).map(re2.escape),
+    st.sampled_from(
+        [".", "[ab]", "[^a]", "\\w", "\\d", "(?:ab|c)", "(b)", "(?P<n>a)", "\\.", "^", "$", "\\x61", "(?i)a"]
+    ),
+)
+PIECES = st.tuples(ATOMS, st.sampled_from(["", "", "", "*", "+", "?", "{2}", "{0,1}", "*?", "{0}"])).map("".join)
+REGEXES = st.lists(PIECES, max_size=5).map("".join)
+REGEXES = st.one_of(REGEXES, st.tuples(REGEXES, REGEXES).map("|".join))
+
+
+@given(st.lists(st.tuples(LEAVES, st.booleans()), max_size=12), st.lists(VALUES, max_size=5), st.data())
+def test_what_is_passed_is_what_holds(asked, values, data):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(segments, "WAITING", data.draw(st.integers(0, 3)))
+        tests, there = ValueTests(), {}
+        for number, (leaf, negated) in enumerate(asked):
+            tests.add(number, Not(leaf) if negated else leaf)
+            there[number] = leaf, not negated
+            tests.settle()
+        for number in data.draw(st.lists(st.sampled_from(sorted(there)), unique=True)) if there else []:
+            tests.discard(number)
+            del there[number]
+            tests.settle()
+        expected = [
+            (place, number)
+            for place, value in enumerate(values)
+            for number, (leaf, wanted) in there.items()
+            if holds(leaf, value) is wanted
+        ]
+        if there:
+            found = zip(*(each.tolist() for each in tests.passed(values)), strict=True)
+            assert sorted(found) == expected
+        one_by_one = [(place, number) for place, value in enumerate(values) for number in tests.passed_by(value)]
+        assert sorted(one_by_one) == expected
+        assert len(tests) == len(there)
+
+
+@given(like_patterns(), st.text("ab%_\\", max_size=6))
+def test_whatever_is_like_a_pattern_has_its_piece(pattern, text):
+    if text_test(TextOperator.LIKE, *pattern)(text):
+        assert piece_of_like(*pattern) in text
+
+
+@given(REGEXES, st.text("abcA .-0", max_size=8))
+def test_whatever_matches_a_regular_expression_has_its_piece(pattern, text):
+    try:
+        matches = text_test(TextOperator.MATCHES, pattern)(text)
+    except ValueError:
+        return
+    if matches:
+        assert piece_of_regex(pattern) in text
+
+
+@pytest.mark.parametrize(
+    ("pattern", "piece"),
+    [
+        ("error: .* timeout", " timeout"),
+        ("^/api/v[0-9]+/people$", "/people"),
+        ("abc?d", "ab"),
+        ("abc*defg", "defg"),
+        ("(foo)+bar", "bar"),
+        ("one|two", ""),
+        ("(?i)camera", ""),
+        ("a\\.b", "a.b"),
+        ("\\x41bc", ""),
+        ("[[:alpha:]]+x", ""),
+        ("x{2}yz", "yz"),
+        ("", ""),
+    ],
+)
+def test_pieces_of_regular_expressions(pattern, piece):
+    assert piece_of_regex(pattern) == piece
