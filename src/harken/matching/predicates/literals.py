@@ -1,6 +1,6 @@
-"""What a text must contain to be like a pattern: the longest piece that can be told without doubt.
+"""What a text must contain to be like a pattern: the pieces that can be told without doubt.
 
-Of thousands of patterns few are then to be asked, those whose piece a text has.
+Of thousands of patterns few are then to be asked, those whose pieces a text has.
 """
 
 from __future__ import annotations
@@ -23,25 +23,24 @@ _TOKEN = re.compile(
 """What is understood of regular expressions. Those with flags, odd classes or numbered characters are not."""
 
 
-def piece_of_like(pattern: str, escape: str | None) -> str:
-    """The longest text that whatever is like a pattern contains."""
-    return max((token for token in like_tokens(pattern, escape) if isinstance(token, str)), key=len, default="")
+def pieces_of_like(pattern: str, escape: str | None) -> tuple[str, ...]:
+    """Texts that whatever is like a pattern contains."""
+    return tuple(token for token in like_tokens(pattern, escape) if isinstance(token, str))
 
 
-def piece_of_regex(pattern: str) -> str:
-    """A text that whatever matches a regular expression contains; empty if none is found."""
-    runs, run, depth, at = list[str](), "", 0, 0
+def pieces_of_regex(pattern: str) -> tuple[str, ...]:
+    """Texts that whatever matches a regular expression contains; none if it is not understood."""
+    runs, depth, at = [""], 0, 0
     while at < len(pattern):
         token = _TOKEN.match(pattern, at)
         if token is None or (token.lastgroup == "either" and depth == 0):
-            return ""
+            return ()
         at = token.end()
         if token.lastgroup == "literal" and depth == 0:
-            run += token.group()[-1]
+            runs[-1] += token.group()[-1]
             continue
         if token.lastgroup == "repeat":
-            run = run[:-1]  # what is repeated may be there no times
-        runs.append(run)
-        run = ""
+            runs[-1] = runs[-1][:-1]  # what is repeated may be there no times
+        runs.append("")
         depth += (token.lastgroup == "open") - (token.lastgroup == "close")
-    return max([*runs, run], key=len)
+    return tuple(run for run in runs if run)

@@ -1,7 +1,7 @@
 """Which of many predicates on texts a value satisfies, without asking each.
 
-Those that ask for a beginning, an end or a part are found by tries. Of LIKE and of regular expressions the piece
-that a text must contain is looked for, and only who has it is asked.
+Those that ask for a beginning, an end or a part are found by tries. Of LIKE and of regular expressions the longest
+piece that a text must contain is looked for, and only who has it, and all other pieces, is asked.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from harken.matching.predicates.literals import piece_of_like, piece_of_regex
+from harken.matching.predicates.literals import pieces_of_like, pieces_of_regex
 from harken.matching.structures.segments import Segmented, numbers_in, pairs_in
 from harken.matching.structures.tries import PatternTrie, Place, single, texts_of
 from harken.model.expressions import TextMatch
@@ -40,6 +40,8 @@ class TextTests:
         """By place: those that are satisfied wherever their pattern is found ..."""
         self._led_to = _segmented("part")
         """... and those that may be, where a piece of theirs is."""
+        self._pieces: dict[int, tuple[str, ...]] = {}
+        """What a text must contain, by predicate of those that are led to."""
         self._others: dict[int, None] = {}
         """Those of which nothing is known to look for."""
 
@@ -54,11 +56,12 @@ class TextTests:
     def add(self, number: int, predicate: TextMatch) -> None:
         """Ask for a predicate too; `settle` is to follow."""
         self._asked[number] = predicate
-        place, piece = _PLACES.get(predicate.operator), _piece(predicate)
+        place, pieces = _PLACES.get(predicate.operator), _pieces(predicate)
         if place is not None:
-            self._found[place].add(number, piece.encode())
-        elif piece:
-            self._led_to.add(number, piece.encode())
+            self._found[place].add(number, predicate.pattern.encode())
+        elif pieces:
+            self._pieces[number] = pieces
+            self._led_to.add(number, max(pieces, key=len).encode())
         else:
             self._others[number] = None
 
@@ -71,6 +74,7 @@ class TextTests:
         elif number in self._others:
             del self._others[number]
         else:
+            del self._pieces[number]
             self._led_to.discard(number)
 
     def settle(self) -> None:
@@ -109,16 +113,19 @@ class TextTests:
         return places, numbers
 
     def _holds(self, number: int, value: str) -> bool:
+        """Ask a predicate: first whether the pieces are there, as few patterns can be kept compiled."""
         predicate = self._asked[number]
-        return text_test(predicate.operator, predicate.pattern, predicate.escape)(value)
+        return all(piece in value for piece in self._pieces.get(number, ())) and text_test(
+            predicate.operator, predicate.pattern, predicate.escape
+        )(value)
 
 
 def _segmented(place: Place) -> Segmented[bytes, PatternTrie]:
     return Segmented(partial(PatternTrie, place), len, MOST)
 
 
-def _piece(predicate: TextMatch) -> str:
-    """What is to be looked for."""
+def _pieces(predicate: TextMatch) -> tuple[str, ...]:
+    """What is to be looked for, of a predicate that is not satisfied by what is found."""
     if predicate.operator is TextOperator.LIKE:
-        return piece_of_like(predicate.pattern, predicate.escape)
-    return piece_of_regex(predicate.pattern) if predicate.operator is TextOperator.MATCHES else predicate.pattern
+        return pieces_of_like(predicate.pattern, predicate.escape)
+    return pieces_of_regex(predicate.pattern) if predicate.operator is TextOperator.MATCHES else ()
