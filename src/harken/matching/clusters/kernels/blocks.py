@@ -200,7 +200,8 @@ def _moved_to_larger(blocks: Blocks, free: npt.NDArray[np.int64], place: int, bl
     words, base = blocks.words, block * LINE
     length, capacity = header(words, block, LENGTH), header(words, block, CAPACITY)
     lines = lines_for(capacity, width)
-    more = lines + max(1, lines // 2)
+    # Half as many lines more may not be enough for one wide entry more.
+    more = max(lines + max(1, lines // 2), lines_for(capacity + 1, width))
     larger = _allocate(words, free, more)
     if larger == 0:
         return 0
