@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -15,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from harken import persistence
+from harken.arranging import start_beside
 from harken.changing import Change, Held
 from harken.compiler import Reject
 from harken.errors import ArgumentError, BulkLoadError, EventError
@@ -22,8 +24,8 @@ from harken.explanation import Explanation, explain
 from harken.intake import Compiled, One, SubscriptionSource, compiled
 from harken.locking import Door
 from harken.matching import registry
-from harken.matching.contract import AccessPath, Learning, Slots, Stats
-from harken.matching.events.batch import EventSource, add_up, checked_event
+from harken.matching.contract import AccessPath, Arranging, Learning, Slots, Stats
+from harken.matching.events.batch import EventBatch, EventSource, add_up, checked_event
 from harken.matching.events.mixed import batch_from
 from harken.matching.events.tables import MixedTable, frame_of
 from harken.matching.identities import Identities, batch_of
@@ -103,6 +105,7 @@ class Engine:
         self._matcher = registry.create(algorithm, **options)
         if self._parallel is not None:
             check_parallel(self._matcher, self._parallel)
+        self._arranges = isinstance(self._matcher, Arranging)
         self._identities = Identities()
         self._owners: dict[int, str] = {}
         self._validity: dict[int, Validity] = {}
@@ -215,6 +218,8 @@ class Engine:
                 slots = self._matcher.match(flat)
             else:
                 slots = match_in_parallel(self._matcher, flat, self._parallel, door)
+            if self._arranges and self._matcher.is_due:  # type: ignore[attr-defined]  # of those that arrange
+                self._arrange_beside()
             if self._validity:
                 slots = slots[self._valid(slots, at)]
             elif at is not None:
@@ -276,6 +281,8 @@ class Engine:
                 self._step_aside()
             batch = batch_from(given, self._matcher.attributes, self.schema, rejects)
             rows, slots = match_batch_in_parallel(self._matcher, batch, sharing, self._door)
+            if self._arranges and self._matcher.is_due:  # type: ignore[attr-defined]  # of those that arrange
+                self._arrange_beside()
             if batch.foreign:
                 add_up(self._foreign, batch.foreign)
             if self._validity:
@@ -411,6 +418,16 @@ class Engine:
             self._change = None
         finally:
             self._settle()
+
+    def _arrange_beside(self) -> None:
+        """Have the matcher become what suits the events, in turn with changes, while others match."""
+        self._matcher.is_due = False  # type: ignore[attr-defined]  # once
+        start_beside(weakref.WeakMethod(self._arrange))
+
+    def _arrange(self) -> None:
+        with self._door.turn():
+            self._settle()
+            self._make(Change.learning(EventBatch([], {}, 0), self._identities))
 
     def _settle(self) -> None:
         """Make good what a change that failed left behind, if one did, and let others in. Only in turn."""

@@ -174,6 +174,14 @@ class InParallel(Protocol):
 
 
 @runtime_checkable
+class Arranging(Protocol):
+    """A matcher that may want to become another one, though nobody changes anything."""
+
+    is_due: bool
+    """Whether it is time: for `foresee`, and then `learn` of no events, in turn with changes."""
+
+
+@runtime_checkable
 class Learning(Protocol):
     """A matcher that arranges itself for the events it is shown."""
 

@@ -86,6 +86,10 @@ class State:
             {f"{part}.{name}": table for part, state in parts.items() for name, table in state.tables.items()},
         )
 
+    def has_part(self, part: str) -> bool:
+        """Whether there is anything under this name."""
+        return any(_within(part, named) for named in (self.facts, self.arrays, self.tables))
+
     def part(self, part: str) -> State:
         """The state of one part."""
         return State(_within(part, self.facts), _within(part, self.arrays), _within(part, self.tables))

@@ -16,7 +16,7 @@ import pyarrow as pa
 from harken import jit
 from harken.errors import ArgumentError, CapacityError, CopyError
 from harken.locking import Door, watch_forks
-from harken.matching.contract import Incoming, Pairs, Slots
+from harken.matching.contract import AccessPath, Incoming, Pairs, Slots, Stats
 from harken.matching.encoding.encoder import BLOCK, Encoder
 from harken.matching.encoding.locality import ENCODED, in_event_order
 from harken.matching.encoding.workspace import Workspace
@@ -28,6 +28,7 @@ from harken.matching.parallel.team import ALONE, Team, team_of
 from harken.matching.predicates.table import PredicateTable
 from harken.matching.predicates.translation import translate, translate_forms
 from harken.matching.saving import State, counted, require
+from harken.model.events import FlatEvent
 from harken.model.expressions import Expression
 from harken.normal.form import NormalForm
 from harken.normal.operators import expression_of, rows_of
@@ -117,13 +118,23 @@ class EncodedMatcher(ABC):
 
         What the other had seen of events, or learned, is not taken over.
         """
-        self._seen[:] = broken._seen
+        self.take_over(broken, slots)
+
+    def take_over(self, other: EncodedMatcher, slots: Slots) -> None:
+        """Hold what another one holds under these slots, of whatever algorithm. Only if empty.
+
+        CapacityError if they are more than can be numbered. Others may match with the other one meanwhile.
+        """
+        self.count_on_from(other)
         if not len(slots):
             return
-        clauses = broken._read_clauses(slots)
+        clauses = other._read_clauses(slots)
+        self._check_clauses(len(clauses.slot), len(clauses.words))
         distinct = np.flatnonzero(np.bincount(clauses.words))
         numbers = np.zeros(int(distinct.max(initial=0)) + 1, np.int64)
-        numbers[distinct] = [self._predicates.intern(broken._predicates.rows(word)) for word in distinct.tolist()]
+        numbers[distinct] = self._predicates.intern_many(
+            [other._predicates.rows(word) for word in distinct.tolist()]
+        )
         clauses = clauses._replace(words=numbers[clauses.words])
         with self._changing():
             self._have_slots(int(slots.max(initial=-1)) + 1)
@@ -131,6 +142,10 @@ class EncodedMatcher(ABC):
             self._enter(clauses)
             self._slots = len(slots)
         self._maintain(len(slots))
+
+    def count_on_from(self, other: EncodedMatcher) -> None:
+        """Count what is matched from where another one is."""
+        self._seen[:] = other._seen
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
@@ -151,6 +166,16 @@ class EncodedMatcher(ABC):
     def match_batch(self, events: EventBatch) -> Pairs:
         """Encode and match, block by block."""
         return self._match_blocks(events, ALONE, self._match_block)
+
+    def try_out(self, events: EventBatch) -> Pairs:
+        """As `match_batch`, but nobody takes note of it."""
+        return self._match_blocks(events, ALONE, self._match_unnoted)
+
+    def _match_unnoted(self, events: Events) -> Pairs:
+        with self._used() as workspace:
+            pairs = self._match_in(workspace, events)
+            workspace.counted()
+            return pairs
 
     def match_batch_in_parallel(self, events: EventBatch, parallel: Parallel, door: Door | None = None) -> Pairs:
         """The same by several threads, if no other call has them. Each block is encoded and matched by all.
@@ -211,6 +236,10 @@ class EncodedMatcher(ABC):
     def attributes(self) -> Mentions:
         """The attributes that some predicate in use looks at."""
         return self._predicates.attributes
+
+    def share_of_truths(self) -> float:
+        """The part of all that clauses ask that is whether something is true, or false."""
+        return self._predicates.share_of_truths()
 
     def expression(self, slot: int) -> Expression:
         """What a subscription asks for, in its normal form."""
@@ -320,6 +349,18 @@ class EncodedMatcher(ABC):
     def _maintain(self, change: int) -> None:
         """So many subscriptions have come, or gone if negative: the index may be arranged anew."""
         return
+
+    @abstractmethod
+    def match(self, event: FlatEvent) -> Slots:
+        """The slots whose subscriptions the event satisfies, in any order, each once."""
+
+    @abstractmethod
+    def access(self, slot: int) -> Sequence[AccessPath]:
+        """How events find the clauses of this slot's subscription."""
+
+    @abstractmethod
+    def stats(self) -> Stats:
+        """What the algorithm holds and has done, for people to read."""
 
     @abstractmethod
     def _parts(self) -> dict[str, State]:

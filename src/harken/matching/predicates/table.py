@@ -138,6 +138,15 @@ class PredicateTable:
         )
         return counts.astype(np.int64)
 
+    def share_of_truths(self) -> float:
+        """The part of all that clauses ask that are equalities of truths."""
+        columns = self._columns
+        is_truth = np.array([each.kind is Kind.BOOL for each in self.dimensions], bool)
+        used, uses = columns.operator.values >= 0, columns.uses.values
+        asked = used & (columns.operator.values == EQUAL)
+        of_truths = int(uses[asked][is_truth[columns.dimension.values[asked]]].sum())
+        return of_truths / max(1, int(uses[used].sum()))
+
     def arrays(self) -> PredicateArrays:
         """What kernels need to know: views that are valid until the next change."""
         columns, constants = self._columns, self._constants
