@@ -13,6 +13,7 @@ import pytest
 from harken import Engine, Parallel
 from harken.errors import ArgumentError, ArgumentTypeError
 from harken.matching import auto, choice
+from harken.matching.clusters.matcher import OBSERVED
 
 pytestmark = pytest.mark.kernel
 
@@ -88,7 +89,9 @@ def test_what_suits_better_is_moved_to_beside_those_who_match(shape, monkeypatch
         "microseconds_per_event_before": 100.0,
         "microseconds_per_event": {"dynamic": 100.0, "rapid": 10.0},
     }
-    assert engine.stats()["events"] == 2 * len(events), "those of trials do not count, those beside the move do"
+    # Those of trials do not count, those beside the move do; single ones are noted some together.
+    unnoted = OBSERVED - 1 if shape == "one by one" else 0
+    assert 2 * len(events) - unnoted <= engine.stats()["events"] <= 2 * len(events)
 
 
 def test_learning_compares_at_once(monkeypatch):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
+import pyarrow as pa
 import pytest
 import re2
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harken.matching.predicates.literals import pieces_of_like, pieces_of_regex
+from harken.matching.predicates.texts import TextTests
 from harken.matching.predicates.value_tests import ValueTests
 from harken.matching.structures import segments
+from harken.matching.structures.tries import texts_of
 from harken.model.evaluation import holds
 from harken.model.expressions import Not, Spatial, TextMatch
 from harken.model.text import TextOperator, text_test
@@ -26,7 +31,26 @@ VALUES = st.one_of(*(values_of(kind) for kind in (Kind.STRING, Kind.POINT, Kind.
 ATOMS = st.one_of(
     st.text("abc .-", min_size=1, max_size=3).map(re2.escape),
     st.sampled_from(
-        [".", "[ab]", "[^a]", "\\w", "\\d", "(?:ab|c)", "(b)", "(?P<n>a)", "\\.", "^", "$", "\\x61", "(?i)a"]
+        [
+            ".",
+            "[ab]",
+            "[^a]",
+            "[^]",
+            "[]",
+            "]",
+            "[^]b]",
+            "[",
+            "\\w",
+            "\\d",
+            "(?:ab|c)",
+            "(b)",
+            "(?P<n>a)",
+            "\\.",
+            "^",
+            "$",
+            "\\x61",
+            "(?i)a",
+        ]
     ),
 )
 PIECES = st.tuples(ATOMS, st.sampled_from(["", "", "", "*", "+", "?", "{2}", "{0,1}", "*?", "{0}"])).map("".join)
@@ -90,9 +114,41 @@ def test_whatever_matches_a_regular_expression_has_its_pieces(pattern, text):
         ("a\\.b", ("a.b",)),
         ("\\x41bc", ()),
         ("[[:alpha:]]+x", ()),
+        ("[^]abc[d]", ()),
+        ("[]abc]x", ()),
+        ("[^^]abc", ("abc",)),
         ("x{2}yz", ("yz",)),
         ("", ()),
     ],
 )
 def test_pieces_of_regular_expressions(pattern, pieces):
     assert pieces_of_regex(pattern) == pieces
+
+
+def test_patterns_are_led_to_by_what_few_others_have():
+    tests = TextTests()
+    for number in range(300):
+        tests.add(number, TextMatch("x", TextOperator.LIKE, f"https://www.example.com/%/item-{number}x", None))
+    tests.settle()
+    asked = sum(1 for _ in tests._doubtful(texts_of(pa.array(["https://www.example.com/shop/item-7x"] * 100))))
+    assert asked <= 2 * 100 + 100 * segments.WAITING
+    places, numbers = tests.passed(["https://www.example.com/shop/item-7x", "item-8x"])
+    assert (places.tolist(), numbers.tolist()) == ([0], [7])
+
+
+def test_what_may_be_satisfied_is_not_written_down_for_all_texts_at_once():
+    tests = TextTests()
+    for number in range(1_000):
+        tests.add(number, TextMatch("x", TextOperator.LIKE, f"%common%{'_' * (number + 1)}", None))
+    tests.settle()
+    texts = [f"common {number}" for number in range(1_000)]
+    tracemalloc.start()
+    try:
+        places, numbers = tests.passed(texts)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sorted(zip(places.tolist(), numbers.tolist(), strict=True)) == [
+        (place, number) for place, text in enumerate(texts) for number in range(len(text) - len("common"))
+    ]
+    assert most < 40_000_000

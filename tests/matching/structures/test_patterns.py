@@ -113,6 +113,12 @@ def test_many_rectangles_in_a_few_levels():
     assert not np.any(which == 2)
 
 
+class _Pretended:
+    """A structure that finds nothing."""
+
+    nbytes = 1
+
+
 class TestSegments:
     """Items that come and go."""
 
@@ -158,6 +164,31 @@ class TestSegments:
             held.add(number, b"0123456789")
             held.settle()
         assert all(sum(map(len, each.items)) <= 1_000 for each in held.segments)
+
+    def test_what_comes_at_once_may_be_too_much_for_one_structure(self):
+        held = Segmented(lambda items: PatternTrie("part", items), len, 1_000)
+        for number in range(1_000):
+            held.add(number, b"%010d" % number)
+        held.settle()
+        assert len(held.segments) == 10
+        _, numbers = pairs_in(held, lambda trie: trie.find(texts_of(pa.array(["0000000777 0000000123"]))))
+        assert sorted(numbers.tolist()) == [123, 777]
+
+    def test_a_few_that_come_and_go_cost_no_look_at_all_others(self):
+        held = Segmented(lambda items: _Pretended(), lambda _: 1, 2**30)
+        for number in range(10_000):
+            held.add(number, number)
+        held.settle()
+        stands = held._stands
+        for _ in range(3):
+            for number in range(10_000, 10_000 + segments.WAITING + 1):
+                held.add(number, number)
+            held.settle()
+            for number in range(10_000, 10_000 + segments.WAITING + 1):
+                held.discard(number)
+                held.settle()
+            assert held._stands is stands, "which would have to be written anew"
+            assert len(held) == 10_000
 
     def test_what_has_gone_takes_no_room_for_good(self):
         held = Segmented(lambda items: PatternTrie("part", items), len, 2**30)

@@ -12,7 +12,7 @@ from harken.model.text import like_tokens
 _TOKEN = re.compile(
     r"""
       (?P<literal> [^\\.+*?()|\[\]{}^$] | \\ [^A-Za-z0-9] )
-    | (?P<nothing> \. | \^ | \$ | \\ [dDwWsSbBAz] | \[ \^? [^]\[\\] [^]\[\\]* \] )
+    | (?P<nothing> \. | \^ | \$ | \\ [dDwWsSbBAz] | \[ \^?+ [^]\[\\] [^]\[\\]* \] )
     | (?P<open> \( (?: \?: | \?P?<\w+> | (?!\?) ) )
     | (?P<close> \) )
     | (?P<either> \| )

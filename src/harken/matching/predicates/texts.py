@@ -1,19 +1,22 @@
 """Which of many predicates on texts a value satisfies, without asking each.
 
-Those that ask for a beginning, an end or a part are found by tries. Of LIKE and of regular expressions the longest
-piece that a text must contain is looked for, and only who has it, and all other pieces, is asked.
+Those that ask for a beginning, an end or a part are found by tries. Of LIKE and of regular expressions a piece is
+looked for that a text must contain and few others ask for, and only who has it, and all other pieces, is asked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from harken.matching.predicates.literals import pieces_of_like, pieces_of_regex
+from harken.matching.structures.kernels.tries import Texts
 from harken.matching.structures.segments import Segmented, numbers_in, pairs_in
 from harken.matching.structures.tries import PatternTrie, Place, single, texts_of
 from harken.model.expressions import TextMatch
@@ -23,6 +26,12 @@ Numbers = npt.NDArray[np.int64]
 
 MOST = 2**30
 """Bytes of patterns that become one trie: there are numbers for the nodes of no more than twice as many."""
+
+TOGETHER = 64
+"""Texts of which it is known at the same time what they may satisfy."""
+
+SHORT = 3
+"""Pieces of fewer characters are looked for only if there is no other."""
 
 _PLACES: dict[TextOperator, Place] = {
     TextOperator.STARTS_WITH: "prefix",
@@ -42,6 +51,8 @@ class TextTests:
         """... and those that may be, where a piece of theirs is."""
         self._pieces: dict[int, tuple[str, ...]] = {}
         """What a text must contain, by predicate of those that are led to."""
+        self._uses: Counter[str] = Counter()
+        """How many of those have a piece."""
         self._others: dict[int, None] = {}
         """Those of which nothing is known to look for."""
 
@@ -60,8 +71,9 @@ class TextTests:
         if place is not None:
             self._found[place].add(number, predicate.pattern.encode())
         elif pieces:
+            self._led_to.add(number, min(pieces, key=self._dullness).encode())
             self._pieces[number] = pieces
-            self._led_to.add(number, max(pieces, key=len).encode())
+            self._uses.update(pieces)
         else:
             self._others[number] = None
 
@@ -74,8 +86,11 @@ class TextTests:
         elif number in self._others:
             del self._others[number]
         else:
-            del self._pieces[number]
             self._led_to.discard(number)
+            for piece in self._pieces.pop(number):
+                self._uses[piece] -= 1
+                if not self._uses[piece]:
+                    del self._uses[piece]
 
     def settle(self) -> None:
         """Make tries of those that have come, if they are many."""
@@ -101,16 +116,25 @@ class TextTests:
         """Which of these values satisfy which predicates, pair by pair, in any order."""
         texts = texts_of(pa.array(values, pa.large_string()))
         found = [pairs_in(each, lambda trie: trie.find(texts)) for each in self._found.values()]
-        which, led_to = pairs_in(self._led_to, lambda trie: trie.find(texts))
-        waiting = [number for each in (*self._found.values(), self._led_to) for number in each.waiting]
-        doubtful = [
-            *zip(which.tolist(), led_to.tolist(), strict=True),
-            *((place, number) for number in (*waiting, *self._others) for place in range(len(values))),
-        ]
-        asked = [(place, number) for place, number in doubtful if self._holds(number, values[place])]
+        asked = [(place, number) for place, number in self._doubtful(texts) if self._holds(number, values[place])]
         pairs = np.array(asked, np.int64).reshape(-1, 2)
         places, numbers = (np.concatenate(each) for each in zip(*found, (pairs[:, 0], pairs[:, 1]), strict=True))
         return places, numbers
+
+    def _doubtful(self, texts: Texts) -> Iterator[tuple[int, int]]:
+        """Which texts are to be asked by which predicates: some texts at a time, as each may have all pieces."""
+        count = len(texts.bounds) - 1
+        for begin in range(0, count, TOGETHER):
+            some = texts._replace(bounds=texts.bounds[begin : begin + TOGETHER + 1])
+            which, numbers = pairs_in(self._led_to, partial(_find, some))
+            yield from zip((which + begin).tolist(), numbers.tolist(), strict=True)
+        for each in (*self._found.values(), self._led_to):
+            yield from product(range(count), each.waiting)
+        yield from product(range(count), self._others)
+
+    def _dullness(self, piece: str) -> tuple[bool, int, int]:
+        """How little it helps to look for a piece: one or two characters are in most texts, as is what many want."""
+        return len(piece) < SHORT, self._uses[piece], -len(piece)
 
     def _holds(self, number: int, value: str) -> bool:
         """Ask a predicate: first whether the pieces are there, as few patterns can be kept compiled."""
@@ -118,6 +142,10 @@ class TextTests:
         return all(piece in value for piece in self._pieces.get(number, ())) and text_test(
             predicate.operator, predicate.pattern, predicate.escape
         )(value)
+
+
+def _find(texts: Texts, trie: PatternTrie) -> tuple[Numbers, Numbers]:
+    return trie.find(texts)
 
 
 def _segmented(place: Place) -> Segmented[bytes, PatternTrie]:

@@ -7,7 +7,7 @@ few times, as many as there are doublings, and there are no more segments than t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -98,13 +98,28 @@ class Segmented(Generic[Item, Structure]):
         for each in worn:
             items.update(each.live())
         if len(items) <= WAITING:
-            self._stands = {number: at for number, at in self._stands.items() if number not in items}
+            for number in items:
+                self._stands.pop(number, None)
             self.segments, self.waiting = kept, items
             return
         self._take_similar(kept, items)
-        made = Segment(list(items), list(items.values()), self._build(list(items.values())))
-        self._stands.update({number: (made, at) for at, number in enumerate(items)})
-        self.segments, self.waiting = [*kept, made], {}
+        for portion in self._portions(items):
+            numbers, held = list(portion), list(portion.values())
+            made = Segment(numbers, held, self._build(held))
+            self._stands.update({number: (made, at) for at, number in enumerate(numbers)})
+            kept.append(made)
+        self.segments, self.waiting = kept, {}
+
+    def _portions(self, items: dict[int, Item]) -> Iterator[dict[int, Item]]:
+        """Items in as many portions as it takes for none to be too much for one structure."""
+        portion, weight = dict[int, Item](), 0
+        for number, item in items.items():
+            weight += self._weight(item)
+            if portion and weight > self._most:
+                yield portion
+                portion, weight = {}, self._weight(item)
+            portion[number] = item
+        yield portion
 
     def _take_similar(self, kept: list[Segment[Item, Structure]], items: dict[int, Item]) -> None:
         """Take items from segments that are not much larger, as long as they are not too much for one."""
