@@ -37,7 +37,9 @@ with tempfile.TemporaryDirectory() as folder:
 
 
 def test_after_a_rehearsal_changes_need_hardly_a_kernel_more():
-    done = subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=True)
+    # Kernels that have to be compiled ask for others that are built in: the first process may be the first of all.
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=True)
     rehearsed, more = map(int, done.stdout.split())
     assert rehearsed >= 10
     assert more <= 3  # of those that only many subscriptions need

@@ -260,3 +260,22 @@ def test_many_columns_and_long_ids_go_out_together_no_more_than_one(monkeypatch:
     assert [batch.num_rows for batch in told] == [1] * 50
     told = list(tasks._answer(request, (rows, ids), columns[:1]))
     assert [batch.num_rows for batch in told] == [9, 9, 9, 9, 9, 5]
+
+
+def test_batches_are_joined_to_no_more_bytes_than_workers_have_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "MOST_BYTES", 1_000)
+    batches = [pa.RecordBatch.from_pydict({"x": ["y" * size]}) for size in (10, 10, 900, 200, 5_000, 10)]
+    tables = list(tasks._joined(iter([*batches, pa.RecordBatch.from_pydict({"x": pa.array([], pa.string())})])))
+    assert [each.num_rows for each in tables] == [4, 1, 1]
+    assert pa.concat_tables(tables).column("x").to_pylist() == [each["x"][0].as_py() for each in batches]
+
+
+@pytest.mark.parametrize("how", ["pairs", "grouped"])
+def test_ids_go_out_as_spark_has_them(how: str) -> None:
+    """They are held as texts of any length together."""
+    rows, ids = np.array([0, 0, 1]), pa.array(["a", "b", "c"], pa.large_string())
+    request = Request(None, None, None, how, numbered=False)  # type: ignore[arg-type]
+    (told,) = tasks._answer(request, (rows, ids), [pa.chunked_array([["e0", "e1"]])])
+    kind = pa.string() if how == "pairs" else pa.list_(pa.string())
+    assert told.column(1).type == kind
+    assert told.column(1).to_pylist() == (["a", "b", "c"] if how == "pairs" else [["a", "b"], ["c"]])

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from harken.errors import (
     ArgumentError,
@@ -144,6 +145,51 @@ def test_a_batch_that_is_pending_does_not_go_to_another_output(scene: Scene, tmp
         scene.start(sink=TableSink(tmp_path / "elsewhere"))
     scene.run()
     assert scene.matches() == {0: [(1, "a")]}
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("had", [True, False])
+def test_a_first_batch_that_fails_stays_with_the_output_that_it_was_for(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, had: bool
+) -> None:
+    """Whether the output has taken it or not: the next attempt is to look there, and nowhere else."""
+    scene.subscriptions.append([("a", "x > 1")])
+    if had:
+        scene.arrive((0, 5))
+        scene.run()
+    scene.arrive((1, 5))
+    other, batch = TableSink(tmp_path / "elsewhere"), int(had)
+    write = TableSink.write
+
+    def failing(self: TableSink, *given: object) -> None:
+        if moment == "after":
+            write(self, *given)  # type: ignore[arg-type]
+        raise OSError("the machine goes down")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TableSink, "write", failing)
+        with pytest.raises(StreamingQueryException, match="goes down"):
+            scene.run(sink=other)
+    with pytest.raises(StreamError, match=r"went to .*elsewhere so far, not to .*matches"):
+        scene.start()
+    scene.run(sink=other)
+    assert other.read(scene.spark).collect() == [(1, "a", batch)]
+    assert scene.matches() == ({0: [(0, "a")]} if had else {})
+
+
+def test_an_output_with_batches_of_nobody_that_are_yet_to_come_is_refused(scene: Scene, tmp_path: Path) -> None:
+    """They would be taken for done; those that came before may have been copied."""
+    scene.subscriptions.append([("a", "x > 1")])
+    scene.arrive((0, 5))
+    scene.run()
+    scene.arrive((1, 5))
+    copied, other = tmp_path / "copied", tmp_path / "other"
+    for batch, folder in ((0, copied), (1, other)):
+        shutil.copytree(scene.table.path / "batch=0", folder / f"batch={batch}")
+    with pytest.raises(SinkError, match="files that are those of no stream"):
+        scene.start(sink=TableSink(other))
+    scene.run(sink=TableSink(copied))
+    assert sorted(TableSink(copied).read(scene.spark).collect()) == [(0, "a", 0), (1, "a", 1)]
 
 
 def test_an_output_of_other_columns_or_another_format_is_told_before_the_stream_begins(scene: Scene) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
+from harken.errors import SinkError, StreamError
 from harken.spark import (
     Subscriptions,
     TableSink,
@@ -80,3 +82,48 @@ def test_rejects_are_only_for_streams_that_collect(spark: SparkSession, tmp_path
         match_stream(stream, store, tmp_path / "out", checkpoint=tmp_path / "c", rejects=tmp_path / "r")
     with pytest.raises(ValueError, match="on_error is one of"):
         match_stream(stream, store, tmp_path / "out", checkpoint=tmp_path / "c", on_error="drop")  # type: ignore[arg-type]
+
+
+def test_rejects_stay_where_and_as_they_are(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table of two formats cannot be read, and a batch that is repeated would be told twice."""
+    store = Subscriptions.create(tmp_path / "s", schema={"price": "float"})
+    store.append([("cheap", "price < 300")])
+    incoming = tmp_path / "in"
+    stream = followed(spark, incoming, "id string, price double")
+
+    def run(rejects: TableSink) -> None:
+        query = match_stream(
+            stream,
+            store,
+            tmp_path / "out",
+            checkpoint=tmp_path / "check",
+            event_id="id",
+            available_now=True,
+            on_error="collect",
+            rejects=rejects,
+        )
+        query.awaitTermination(PATIENCE)
+
+    (incoming / "a.json").write_text('{"id": "e0", "price": 9}\n{"id": "bad0", "price": "NaN"}\n')
+    run(TableSink(tmp_path / "R"))
+    (incoming / "b.json").write_text('{"id": "e1", "price": 9}\n{"id": "bad1", "price": "NaN"}\n')
+    with pytest.raises(SinkError, match="is a table of parquet, not of json"):
+        run(TableSink(tmp_path / "R", "json"))
+    write = TableSink.write
+
+    def failing(self: TableSink, batch: int, *given: object) -> None:
+        if self.folder.path == tmp_path / "out":
+            raise OSError("the machine goes down")
+        write(self, batch, *given)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TableSink, "write", failing)
+        with pytest.raises(StreamingQueryException, match="goes down"):
+            run(TableSink(tmp_path / "R"))
+    with pytest.raises(StreamError, match=r"the rejects of the checkpoint .* went to .*R so far, not to .*R2"):
+        run(TableSink(tmp_path / "R2"))
+    run(TableSink(tmp_path / "R"))
+    assert sorted(row.event for row in TableSink(tmp_path / "R").read(spark).collect()) == ["bad0", "bad1"]
+    assert sorted(row.event for row in TableSink(tmp_path / "out").read(spark).collect()) == ["e0", "e1"]

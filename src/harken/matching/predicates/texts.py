@@ -133,7 +133,7 @@ class TextTests:
         yield from product(range(count), self._others)
 
     def _dullness(self, piece: str) -> tuple[bool, int, int]:
-        """How little it helps to look for a piece: one or two characters are in most texts, as is what many want."""
+        """How little it helps to look for a piece: short ones are in most texts, as is what many look for."""
         return len(piece) < SHORT, self._uses[piece], -len(piece)
 
     def _holds(self, number: int, value: str) -> bool:

@@ -44,6 +44,10 @@ class Parts:
         return pa.int64() if self.integer_ids else pa.string()
 
 
+LONG_IDS = pa.large_string()
+"""How ids that are texts are held: those of many matches together may be longer than two gigabytes."""
+
+
 class OpenShard:
     """The parts of one shard, each with the ids that are void in it."""
 
@@ -72,7 +76,8 @@ class OpenShard:
                 matches = matches.filter(pc.invert(pc.is_in(matches.column("subscription"), value_set=hidden)))
             if matches.num_rows:
                 rows = matches.column("event").to_numpy()
-                found.append((rows, matches.column("subscription").combine_chunks()))
+                ids = matches.column("subscription")
+                found.append((rows, (ids.cast(LONG_IDS) if ids.type == pa.string() else ids).combine_chunks()))
         return found
 
 
@@ -131,7 +136,7 @@ class OpenIndex:
 def joined(found: Sequence[Found], id_type: pa.DataType) -> Found:
     """Matches of several parts as one, ordered by event."""
     if not found:
-        return np.zeros(0, np.int64), pa.array([], id_type)
+        return np.zeros(0, np.int64), pa.array([], LONG_IDS if id_type == pa.string() else id_type)
     if len(found) == 1:
         return found[0]
     rows, ids = np.concatenate([rows for rows, _ in found]), pa.concat_arrays([ids for _, ids in found])

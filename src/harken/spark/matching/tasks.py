@@ -18,7 +18,7 @@ from harken.model.foreign import parents
 from harken.model.schema import Schema
 from harken.spark.events.columns import Rows, Transport
 from harken.spark.index.pacing import Found
-from harken.spark.index.worker_cache import Parts, open_index, open_router, open_shard
+from harken.spark.index.worker_cache import LONG_IDS, Parts, open_index, open_router, open_shard
 
 How: TypeAlias = Literal["pairs", "grouped"]
 
@@ -27,6 +27,9 @@ ROWS = 32_768
 
 MOST_BYTES = 64 << 20
 """Bytes of rows that go out together: Arrow has texts of two gigabytes at most, and workers little memory."""
+
+REJECT_COLUMNS = ("event", "attribute", "reason", "value")
+"""What is told of events that cannot be matched."""
 
 PARTITION_BITS = 33
 """Numbers of events leave so many bits for the row within its partition, as Spark's own ids do."""
@@ -131,7 +134,7 @@ def reject_events(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterat
             shown = [error.value for _, error in faults]
             columns = [event.take(pa.array([row for row, _ in faults])), *told, shown]
             arrays = [columns[0], *(pa.array(each, pa.string()) for each in columns[1:])]
-            yield from pa.Table.from_arrays(arrays, ["event", "attribute", "reason", "value"]).to_batches()
+            yield from pa.Table.from_arrays(arrays, REJECT_COLUMNS).to_batches()
 
 
 def route_events(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -182,13 +185,13 @@ def _tables(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterator[tup
 
 def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     waiting: list[pa.RecordBatch] = []
-    rows = 0
+    rows = taken = 0
     for batch in batches:
         waiting.append(batch)
-        rows += batch.num_rows
-        if rows >= ROWS:
+        rows, taken = rows + batch.num_rows, taken + batch.nbytes
+        if rows >= ROWS or (rows and taken >= MOST_BYTES):
             yield pa.Table.from_batches(waiting)
-            waiting, rows = [], 0
+            waiting, rows, taken = [], 0, 0
     if rows:
         yield pa.Table.from_batches(waiting)
 
@@ -223,7 +226,15 @@ def _answer(request: Request, found: Found, columns: list[pa.ChunkedArray]) -> I
     for first in range(0, len(rows), together):
         taken = pa.array(rows[first : first + together])
         event, *kept = (column.take(taken) for column in columns)
-        yield from pa.Table.from_arrays([event, ids.slice(first, together), *kept], names).to_batches()
+        told = _as_spark_has(ids.slice(first, together))
+        yield from pa.Table.from_arrays([event, told, *kept], names).to_batches()
+
+
+def _as_spark_has(ids: pa.Array) -> pa.Array:
+    """Some ids, or lists of them: those of some events may be more text than an array of Spark's can hold."""
+    if pa.types.is_list(ids.type):
+        return ids if ids.type.value_type != LONG_IDS else ids.cast(pa.list_(pa.string()))
+    return ids if ids.type != LONG_IDS else ids.cast(pa.string())
 
 
 def _widest(column: pa.Array | pa.ChunkedArray) -> int:

@@ -4,7 +4,7 @@ checkpoint/
   spark/                    Spark's: which events make up which batch, and which batches are done
   harken/query.json         whose ledger this is
   harken/subscriptions.json which subscriptions are matched
-  harken/output.json        where the matches are
+  harken/output.json        where the matches go, and the rejects
   harken/ledger/….json      which version of the subscriptions matched which batch
   harken/skipped/….json     batches that were given up, and why
   harken/events/            events that still hold
@@ -39,7 +39,7 @@ class Checkpoint:
         self.folder = folder_at(address, storage_options)
         self._query: Query | None = None
         self._is_bound = False
-        self._output: str | None = None
+        self._output: dict[str, str] | None = None
 
     def __reduce__(self) -> tuple[type[Checkpoint], tuple[Folder]]:
         return Checkpoint, (self.folder,)
@@ -102,23 +102,32 @@ class Checkpoint:
             )
         self._is_bound = True
 
-    def check_output(self, place: str) -> None:
-        """StreamError if the matches of this stream went elsewhere so far."""
-        try:
-            before = json.loads(self.folder.child("harken").read(_OUTPUT))["place"]
-        except FileNotFoundError:
-            return
-        if before != place:
-            raise StreamError(
-                f"the matches of the checkpoint {self.folder} went to {before} so far, not to {place}",
-                suggestion=f"name that one; if it was moved, remove {self.folder}/harken/{_OUTPUT}",
-            )
+    def check_output(self, place: str, rejects: str | None = None) -> None:
+        """StreamError if the matches of this stream, or the events it rejects, went elsewhere so far."""
+        before = self._outputs()
+        for name, now in (("place", place), ("rejects", rejects)):
+            known = before.get(name)
+            if known is not None and now is not None and known != now:
+                what = "matches" if name == "place" else "rejects"
+                raise StreamError(
+                    f"the {what} of the checkpoint {self.folder} went to {known} so far, not to {now}",
+                    suggestion=f"name that one; if it was moved, remove {self.folder}/harken/{_OUTPUT}",
+                )
 
-    def note_output(self, place: str) -> None:
-        """Remember where matches are, once some are there."""
-        if place != self._output:
-            self.folder.child("harken").replace(_OUTPUT, json.dumps({"place": place}).encode())
-            self._output = place
+    def note_output(self, place: str, rejects: str | None = None) -> None:
+        """Remember where matches and rejects go, before any do."""
+        now = {"place": place} if rejects is None else {"place": place, "rejects": rejects}
+        if now != self._output:
+            self.folder.child("harken").replace(_OUTPUT, json.dumps(now).encode())
+            self._output = now
+
+    def _outputs(self) -> dict[str, str]:
+        """Where they go; nothing if that is not known."""
+        try:
+            said: dict[str, str] = json.loads(self.folder.child("harken").read(_OUTPUT))
+        except FileNotFoundError:
+            return {}
+        return said
 
     def _remembered(self, name: str, now: dict[str, str]) -> dict[str, str]:
         """What a file says; it is made if it was not there."""
@@ -136,6 +145,11 @@ class Checkpoint:
         """The batch that Spark has planned and not noted as done; it is repeated when the stream is started."""
         begun, done = self.begun(), self._numbers("commits")
         return begun[-1] if begun and begun[-1] not in done else None
+
+    def following(self) -> int:
+        """The batch that is done next."""
+        begun, pending = self.begun(), self.pending()
+        return pending if pending is not None else begun[-1] + 1 if begun else 0
 
     def _numbers(self, kind: str) -> list[int]:
         return sorted(int(each.name) for each in self.spark.child(kind).entries() if each.name.isdigit())

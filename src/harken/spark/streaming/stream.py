@@ -19,7 +19,7 @@ from harken.spark.index.building import rehearse
 from harken.spark.index.index import Index, index_beside
 from harken.spark.index.layers import IndexState
 from harken.spark.matching.batch import check_frame, check_words, plan_for
-from harken.spark.matching.tasks import How
+from harken.spark.matching.tasks import REJECT_COLUMNS, How
 from harken.spark.runtime.mapping import compute
 from harken.spark.runtime.workers import check_workers
 from harken.spark.storage import Folder
@@ -176,19 +176,29 @@ class BatchMatcher:
         So is an output that has come to be, by this stream, of other columns than it would have now.
         """
         sink, known = self.sink, self.checkpoint.known
-        for each in (sink, self.rejects):
+        for each, asked in ((sink, columns), (self.rejects, REJECT_COLUMNS)):
             owner = each.owner() if isinstance(each, Remembers) else None
             if owner is not None:
                 (known or Query("", str(self.checkpoint.folder))).refuse(owner, _place(each))
-            elif known is None and isinstance(each, TableSink):
-                each.check_empty()
-        if isinstance(sink, TableSink):
-            sink.check_like(columns)
+            elif isinstance(each, TableSink):
+                each.check_empty(None if known is None else self.checkpoint.following())
+            if isinstance(each, TableSink):
+                each.check_like(asked)
         if known is not None:
             self.checkpoint.bind(self.subscriptions)
+        if isinstance(sink, Placed):
             # A batch that the output of before may have taken would be in both.
-            if isinstance(sink, Placed) and self.checkpoint.pending() is not None:
-                self.checkpoint.check_output(sink.place)
+            if known is not None and self.checkpoint.pending() is not None:
+                self.checkpoint.check_output(sink.place, self._rejects_place)
+            self._note_output()
+
+    @property
+    def _rejects_place(self) -> str | None:
+        return self.rejects.place if isinstance(self.rejects, Placed) else None
+
+    def _note_output(self) -> None:
+        if isinstance(self.sink, Placed):
+            self.checkpoint.note_output(self.sink.place, self._rejects_place)
 
     def prepared(self, events: DataFrame) -> DataFrame:
         """The stream to run on: where events are kept, changes of the subscriptions are part of it."""
@@ -213,6 +223,7 @@ class BatchMatcher:
             return
         is_first = not self._noted
         self._note(query, entry)
+        self._note_output()  # before anything is there: who repeats the batch is to look for it there
         index, state = index_beside(events.sparkSession, self.subscriptions, entry.version)
         if is_first and self.goes_on:
             rehearse(state.algorithm, state.options)
@@ -265,8 +276,6 @@ class BatchMatcher:
         # of a column that tables have to keep to.
         if self.subscriptions.snapshot(entry.version).integer_ids is not None:
             self.sink.write(entry.batch, matches, self.checkpoint.query)
-            if isinstance(self.sink, Placed):
-                self.checkpoint.note_output(self.sink.place)
         else:
             compute(matches)  # for what the stream remembers, as above
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -454,3 +455,29 @@ def test_a_job_that_fails_leaves_nothing_behind(spark: SparkSession, tmp_path: P
 def test_an_empty_table_keeps_its_columns(spark: SparkSession, path: Path) -> None:
     write_table(pairs(spark), path)
     assert pq.read_table(path).schema.equals(pa.schema([("event", pa.int64()), ("subscription", pa.string())]))
+
+
+@pytest.mark.parametrize(
+    "value", ["repeat('x', 20000001) as big", "'text' as _corrupt_record", "5 as _corrupt_record"]
+)
+def test_json_reads_what_it_wrote_or_nothing(spark: SparkSession, path: Path, value: str) -> None:
+    table, rows = TableSink(path, "json"), spark.sql(f"SELECT 'e' AS event, 's' AS subscription, {value}")
+    table.write(0, rows)
+    assert [tuple(row)[:3] for row in table.read(spark).collect()] == [tuple(row) for row in rows.collect()]
+
+
+@pytest.mark.parametrize("value", ["map(1, 'a')", "array(named_struct('m', map(DATE'2026-01-01', 'a')))"])
+def test_json_refuses_keys_that_it_could_not_read(spark: SparkSession, path: Path, value: str) -> None:
+    rows = spark.sql(f"SELECT 'e' AS event, 's' AS subscription, {value} AS m")
+    with pytest.raises(SinkError, match=r'keys of maps are texts.*format="parquet"'):
+        TableSink(path, "json").write(0, rows)
+    TableSink(path, "parquet").write(0, rows)
+
+
+def test_damaged_json_is_an_error_and_no_match_of_nulls(spark: SparkSession, path: Path) -> None:
+    table = TableSink(path, "json")
+    table.write(0, pairs(spark, (1, "a")))
+    (file,) = (path / "batch=0").glob("part-*")
+    file.write_text('{"event": 1, "subscr', encoding="utf-8")
+    with pytest.raises((PySparkException, Py4JJavaError), match=r"(?i)malformed"):
+        table.read(spark).collect()

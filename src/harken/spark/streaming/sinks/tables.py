@@ -26,7 +26,7 @@ from harken.spark.streaming.sinks.placing import is_placed, place
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 Format: TypeAlias = Literal["parquet", "json"]
 """How the rows of a table are written."""
@@ -57,6 +57,9 @@ _WHOLE: Mapping[Format, Mapping[str, str]] = {
         "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
         "timeZone": "UTC",  # others have had offsets of seconds, which are cut as well
         "enableDateTimeParsingFallback": "true",  # for batches that were written before this was told
+        "maxStringLen": str(2**31 - 1),  # Spark writes longer texts than it reads otherwise
+        "mode": "FAILFAST",  # what cannot be read is no row of nulls
+        "columnNameOfCorruptRecord": "\ufdd0",  # and no column of the table is taken for what could not be read
     },
 }
 """What Spark is told so that nothing is cut: left to itself it writes JSON with milliseconds, of microseconds."""
@@ -146,9 +149,16 @@ class TableSink:
         if written not in (None, self.format):
             raise SinkError(f"{self.folder} is a table of {written}, not of {self.format}", suggestion=instead)
 
-    def check_empty(self) -> None:
-        """SinkError if there are files that no query owns: batches of a new one would be taken for repetitions."""
-        if any(not each.name.startswith(".") for each in self.folder.entries()):
+    def check_empty(self, first: int | None = None) -> None:
+        """SinkError if there are files that no query owns: batches of one could be taken for repetitions.
+
+        With `first`, only batches from there on count: a table may have been copied that goes on with that one.
+        """
+        names = [each.name for each in self.folder.entries() if not each.name.startswith(".")]
+        if first is not None:
+            found = (re.fullmatch(rf"{BATCH}=(\d+)", name) for name in names)
+            names = [each.group() for each in found if each is not None and int(each.group(1)) >= first]
+        if names:
             raise SinkError(
                 f"{self.folder} has files that are those of no stream", suggestion="write to another folder"
             )
@@ -226,6 +236,11 @@ class TableSink:
 
     def _check(self, schema: StructType) -> None:
         """Hold a batch to the columns of the table: most readers look at one file, and take all to be like it."""
+        if self.format == "json" and (odd := _odd_keys(schema)) is not None:
+            raise SinkError(
+                f"{odd}: in JSON the keys of maps are texts, and Spark does not read others back",
+                suggestion='cast them, or write format="parquet"',
+            )
         agreed = self._schema()
         if agreed is not None and _described(schema) != _described(agreed):
             raise SinkError(
@@ -297,6 +312,23 @@ def _known(name: Format) -> Format:
     if name not in get_args(Format):
         raise SinkError(f"tables are written as {' or '.join(get_args(Format))}, found {name!r}")
     return name
+
+
+def _odd_keys(kind: DataType, name: str = "") -> str | None:
+    """A map within a type whose keys are no strings, by its name; None if there is none."""
+    from pyspark.sql.types import ArrayType, MapType, StringType, StructType
+
+    if isinstance(kind, StructType):
+        inner = [(f"{name}.{each.name}" if name else each.name, each.dataType) for each in kind]
+    elif isinstance(kind, ArrayType):
+        inner = [(name, kind.elementType)]
+    elif isinstance(kind, MapType):
+        if not isinstance(kind.keyType, StringType):
+            return f"column {name} is a {kind.simpleString()}"
+        inner = [(name, kind.valueType)]
+    else:
+        return None
+    return next((found for at, each in inner if (found := _odd_keys(each, at)) is not None), None)
 
 
 def _described(schema: StructType) -> str:
