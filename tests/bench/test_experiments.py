@@ -90,6 +90,7 @@ FOUND = {
         *("throughput beside 0 updates/s", "updates made, of 1,000"),
         *("a match, 99.9%, beside 10,000 updates/s", "a match, longest, beside 100,000 updates/s"),
     },
+    "choosing": {"auto, light-query", "rapid, be-gen", "pubsub, equalities-and-ranges", "static, w0"},
     "patterns": {"dynamic, CONTAINS", "dynamic / asking each, MATCHES", "dynamic / asking each, WITHIN"},
     "pubsub-fig7": {
         "PS-IT, buckets of 20, 15.00% match",

@@ -18,6 +18,10 @@ class Experiment(NamedTuple):
 
 
 _EXPERIMENTS: dict[str, Experiment] = {
+    "choosing": Experiment(
+        "harken.bench.experiments.choosing:run",
+        "all algorithms on the workloads of all papers, and what `auto` makes of them",
+    ),
     "compile": Experiment(
         "harken.bench.experiments.compiling:run",
         "text to compiled form: shared shapes, many shapes, all-distinct texts",
@@ -134,6 +138,10 @@ _EXPERIMENTS: dict[str, Experiment] = {
         "harken.bench.experiments.parallel_updates:run",
         "throughput and the longest pause of matching while subscriptions come and go",
     ),
+    "patterns": Experiment(
+        "harken.bench.experiments.patterns:run",
+        "subscriptions that look into texts or ask where a point lies, against asking each",
+    ),
     "peers": Experiment(
         "harken.bench.experiments.peers:run",
         "workloads that other systems have been measured on, by the batch and one by one",
@@ -149,10 +157,6 @@ _EXPERIMENTS: dict[str, Experiment] = {
     "pubsub-fig9": Experiment(
         "harken.bench.experiments.pubsub_figures:run_dimensions",
         "matching time against the number of attributes, uniform and Zipf (workload be-gen)",
-    ),
-    "patterns": Experiment(
-        "harken.bench.experiments.patterns:run",
-        "subscriptions that look into texts or ask where a point lies, against asking each",
     ),
     "ranges": Experiment(
         "harken.bench.experiments.ranges:run",
