@@ -26,6 +26,15 @@ def checked_count(argument: str, found: object) -> int:
     return found
 
 
+def checked_size(argument: str, found: object) -> int:
+    """How many clauses something holds."""
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise ArgumentTypeError.of(argument, "a number of clauses", type(found).__name__)
+    if not 1 <= found < 2**30:
+        raise ArgumentError.of(argument, "at least 1 and less than 2 to the 30", f"{found:,}")
+    return found
+
+
 def checked_flag(argument: str, found: object) -> bool:
     """True or False, and nothing that is as good as either: it could not be saved."""
     if not isinstance(found, bool):

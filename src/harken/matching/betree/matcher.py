@@ -12,23 +12,20 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from harken.errors import ArgumentError, ArgumentTypeError
 from harken.matching.betree.kernels.layout import NO_NODE, ROOT, Tree
 from harken.matching.betree.kernels.matching import Route, match_events
 from harken.matching.betree.kernels.placing import admit, learn_all, take_out
 from harken.matching.betree.tree import GrowingTree
 from harken.matching.contract import AccessPath, Slots, Stats
-from harken.matching.encoding.matcher import EncodedMatcher
+from harken.matching.encoding.clauses import ClauseMatcher, predicates_of
 from harken.matching.encoding.workspace import Workspace
-from harken.matching.events.batch import EventBatch
 from harken.matching.growing import GrowingArray
 from harken.matching.kernels.layout import Clauses, Events, PredicateArrays, Results
 from harken.matching.predicates.soundness import in_use
 from harken.matching.saving import State
-from harken.matching.structures.clauses import ClauseContents
 from harken.matching.structures.kernels.attributes import WAYS
 from harken.matching.structures.kernels.clauses import EVERY, NOBODY, Contents, count_words
-from harken.model.events import FlatEvent
+from harken.model.arguments import checked_size
 
 NODE_SIZE = 32
 """Clauses that a node holds before its space is cut."""
@@ -55,7 +52,7 @@ class BeTreeWorkspace(Workspace):
     route: Route = field(default_factory=lambda: _route(0, 0))
 
 
-class BeTreeMatcher(EncodedMatcher):
+class BeTreeMatcher(ClauseMatcher):
     """A BE-Tree of nodes with `node_size` clauses.
 
     The paper's tree needs attributes of finite domains of numbers. Here the values that subscriptions name are
@@ -70,8 +67,7 @@ class BeTreeMatcher(EncodedMatcher):
 
     def __init__(self, *, node_size: int = NODE_SIZE) -> None:
         super().__init__()
-        self._node_size = _checked_size(node_size)
-        self._contents = ClauseContents()
+        self._node_size = checked_size("node_size", node_size)
         self._tree = GrowingTree(self._node_size)
         self._epochs = GrowingArray(np.int64)
         """By dimension: of which epoch the labels are that the tree is cut by."""
@@ -79,10 +75,6 @@ class BeTreeMatcher(EncodedMatcher):
         """How many clauses there were when all were placed anew."""
         self._nodes_then = 1
         self._changed()
-
-    def match(self, event: FlatEvent) -> Slots:
-        """Match one event."""
-        return self.match_batch(EventBatch([event], {}, 1))[1]
 
     def access(self, slot: int) -> list[AccessPath]:
         """How events find the clauses of a subscription: through what is asked of the attributes on the way."""
@@ -94,7 +86,7 @@ class BeTreeMatcher(EncodedMatcher):
             while node not in (ROOT, NO_NODE):
                 used.add(int(tree.nodes.attribute[node]) // WAYS)
                 node = int(tree.nodes.above[node])
-            on_the_way = [each for each in _predicates_of(words) if int(predicates.dimension[each]) in used]
+            on_the_way = [each for each in predicates_of(words) if int(predicates.dimension[each]) in used]
             paths.append(AccessPath(self._said([on_the_way]), others))
         return paths
 
@@ -126,15 +118,6 @@ class BeTreeMatcher(EncodedMatcher):
         self._follow_labels()
         self._place_all_anew()
 
-    def _observe(self, events: Events) -> None:
-        """Nothing here depends on what events look like."""
-
-    def _have_slots(self, count: int) -> None:
-        self._contents.have_slots(count)
-
-    def _check_clauses(self, clauses: int, predicates: int) -> None:
-        self._contents.check_room(clauses, predicates)
-
     def _enter(self, clauses: Clauses) -> None:
         self._contents.make_room(clauses)
         self._have_places(self._tree)
@@ -156,12 +139,6 @@ class BeTreeMatcher(EncodedMatcher):
         if self._placed_anew > MANY and GROWN * len(self._contents) < self._placed_anew:
             self._place_all_anew()
         return np.asarray(words[words != EVERY] - 1, np.int64)
-
-    def _read_clauses(self, slots: Slots) -> Clauses:
-        return self._contents.read(slots)
-
-    def _clauses_of(self, slot: int) -> list[list[int]]:
-        return [_predicates_of(words) for words in self._contents.lists_of(slot)]
 
     # ---------------------------------------------------------------- placing
 
@@ -220,16 +197,3 @@ class BeTreeMatcher(EncodedMatcher):
 def _route(attributes: int, nodes: int) -> Route:
     """Room for so many attributes of an event, and so many nodes."""
     return Route(np.zeros(attributes, np.int32), np.zeros(attributes, np.int64), np.zeros(nodes, np.int32))
-
-
-def _predicates_of(words: list[int]) -> list[int]:
-    """The predicates of words; that of a clause which asks nothing has none."""
-    return [word - 1 for word in words if word != EVERY]
-
-
-def _checked_size(size: object) -> int:
-    if not isinstance(size, int) or isinstance(size, bool):
-        raise ArgumentTypeError.of("node_size", "a number of clauses", type(size).__name__)
-    if not 1 <= size < 2**30:
-        raise ArgumentError.of("node_size", "at least 1 and less than 2 to the 30", f"{size:,}")
-    return size

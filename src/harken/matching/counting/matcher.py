@@ -15,16 +15,14 @@ import numpy.typing as npt
 from harken.matching.contract import AccessPath, Slots, Stats
 from harken.matching.counting.kernels.matching import Lists, enter, match_events, move_lists, take_out
 from harken.matching.counting.kernels.soundness import lists_are_sound, regions_are_sound
-from harken.matching.encoding.matcher import EncodedMatcher
+from harken.matching.encoding.clauses import ClauseMatcher, predicates_of
 from harken.matching.encoding.workspace import Workspace
-from harken.matching.events.batch import EventBatch
 from harken.matching.growing import GrowingArray
 from harken.matching.kernels.layout import UNKNOWN, Clauses, Events, PredicateArrays, Results
 from harken.matching.predicates.soundness import in_use
 from harken.matching.saving import Arrays, State, require
-from harken.matching.structures.clauses import WASTE, ClauseContents
+from harken.matching.structures.clauses import WASTE
 from harken.matching.structures.kernels.clauses import EVERY, Contents, Counters, count_words
-from harken.model.events import FlatEvent
 
 SPARE = 8
 """One part in so many is added to the room that lists need, and to that of the array they are in."""
@@ -39,7 +37,7 @@ class CountingIndex(NamedTuple):
     contents: Contents
 
 
-class CountingMatcher(EncodedMatcher):
+class CountingMatcher(ClauseMatcher):
     """For every predicate the clauses that contain it, and for every clause a counter.
 
     Each thread that matches has its own counters: one byte per clause, more only if some clause has more than 255
@@ -51,19 +49,14 @@ class CountingMatcher(EncodedMatcher):
     def __init__(self) -> None:
         super().__init__()
         self._lists = ClauseLists()
-        self._contents = ClauseContents()
         self._left = threading.local()
         self._changed()
-
-    def match(self, event: FlatEvent) -> Slots:
-        """Match one event."""
-        return self.match_batch(EventBatch([event], {}, 1))[1]
 
     def access(self, slot: int) -> list[AccessPath]:
         """How events find the clauses of a subscription: through every predicate of each."""
         lists = [number for numbers in self._contents.lists_of(slot) for number in numbers]
         return [
-            AccessPath(self._said([_predicates_of([number])]), self._lists.size(number) - 1) for number in lists
+            AccessPath(self._said([predicates_of([number])]), self._lists.size(number) - 1) for number in lists
         ]
 
     def stats(self) -> Stats:
@@ -98,15 +91,6 @@ class CountingMatcher(EncodedMatcher):
         require(lists_are_sound(lists, contents, latest, count), "clauses are in other lists than they name")
         return uses
 
-    def _observe(self, events: Events) -> None:
-        """Nothing here depends on what events look like."""
-
-    def _have_slots(self, count: int) -> None:
-        self._contents.have_slots(count)
-
-    def _check_clauses(self, clauses: int, predicates: int) -> None:
-        self._contents.check_room(clauses, predicates)
-
     def _enter(self, clauses: Clauses) -> None:
         coming = np.bincount(clauses.words + 1, minlength=len(self._predicates) + 1)
         coming[EVERY] = np.count_nonzero(np.diff(clauses.first) == 0)
@@ -121,12 +105,6 @@ class CountingMatcher(EncodedMatcher):
         self._lists.compact()
         self._contents.compact()
         return np.asarray(words[words != EVERY] - 1, np.int64)
-
-    def _read_clauses(self, slots: Slots) -> Clauses:
-        return self._contents.read(slots)
-
-    def _clauses_of(self, slot: int) -> list[list[int]]:
-        return [_predicates_of(numbers) for numbers in self._contents.lists_of(slot)]
 
     def _changed(self) -> None:
         self._encoder.refresh()
@@ -145,11 +123,6 @@ class CountingMatcher(EncodedMatcher):
     def _match_from(self, start: int, events: Events, workspace: Workspace, results: Results) -> tuple[int, int]:
         left = self._left.counters
         return match_events(*self._index, events, start, left, workspace.scratch, results)
-
-
-def _predicates_of(lists: list[int]) -> list[int]:
-    """The predicates of these lists; that of every event has none."""
-    return [number - 1 for number in lists if number != EVERY]
 
 
 def _fit(old: Counters | None, width: Counters) -> Counters:

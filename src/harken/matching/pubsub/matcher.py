@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from harken.errors import ArgumentError, ArgumentTypeError
 from harken.matching.contract import AccessPath, Slots, Stats
-from harken.matching.encoding.matcher import EncodedMatcher
+from harken.matching.encoding.clauses import ClauseMatcher, predicates_of
 from harken.matching.encoding.workspace import Workspace
-from harken.matching.events.batch import EventBatch
 from harken.matching.growing import GrowingArray
 from harken.matching.kernels.layout import INTERVAL, Clauses, Events, PredicateArrays, Results
 from harken.matching.predicates.soundness import in_use
@@ -34,11 +33,10 @@ from harken.matching.pubsub.kernels.layout import (
 from harken.matching.pubsub.kernels.matching import Route, match_events
 from harken.matching.pubsub.kernels.placing import admit, count_below, find_reaches, reorder, take_out, withdraw
 from harken.matching.saving import State, require
-from harken.matching.structures.clauses import ClauseContents
 from harken.matching.structures.kernels.attributes import RANGE, WAYS
 from harken.matching.structures.kernels.clauses import EVERY, NOBODY, Contents, count_words
 from harken.matching.structures.kernels.priority_search_trees import DEEPEST
-from harken.model.events import FlatEvent
+from harken.model.arguments import checked_size
 
 BUCKET_SIZE = 5_000
 """Clauses that a bucket holds before it is divided: what the paper found best for matching."""
@@ -72,7 +70,7 @@ class PubsubWorkspace(Workspace):
     route: Route = field(default_factory=lambda: _route(0, 0))
 
 
-class PubsubMatcher(EncodedMatcher):
+class PubsubMatcher(ClauseMatcher):
     """Attribute structures in levels, of buckets with `bucket_size` clauses.
 
     Small buckets suit subscriptions that come and go, large ones events. `structures` says by what the clauses of
@@ -88,9 +86,8 @@ class PubsubMatcher(EncodedMatcher):
         self, *, bucket_size: int = BUCKET_SIZE, structures: str | Mapping[str, str] | None = None
     ) -> None:
         super().__init__()
-        self._bucket_size = _checked_size(bucket_size)
+        self._bucket_size = checked_size("bucket_size", bucket_size)
         self._structures = _checked_structures(structures)
-        self._contents = ClauseContents()
         self._database = GrowingDatabase(self._bucket_size)
         self._epochs = GrowingArray(np.int64)
         """By dimension: of which epoch the labels in trees are."""
@@ -98,17 +95,13 @@ class PubsubMatcher(EncodedMatcher):
         """How many clauses there were when all were placed anew."""
         self._changed()
 
-    def match(self, event: FlatEvent) -> Slots:
-        """Match one event."""
-        return self.match_batch(EventBatch([event], {}, 1))[1]
-
     def access(self, slot: int) -> list[AccessPath]:
         """How events find the clauses of a subscription: through what is asked of the attributes on the way."""
         paths, database = [], self._database.arrays()
         for clause, words in zip(self._contents.numbers_of(slot), self._contents.lists_of(slot), strict=True):
             bucket = int(database.bucket_of[clause])
             depth = min(int(database.buckets.level[bucket]) + 1, int(database.reach[clause]))
-            condition = self._said([_predicates_of(words[:depth])])
+            condition = self._said([predicates_of(words[:depth])])
             paths.append(AccessPath(condition, int(database.buckets.length[bucket]) - 1))
         return paths
 
@@ -156,15 +149,6 @@ class PubsubMatcher(EncodedMatcher):
         sort_all(self._database.arrays(), predicates)
         self._placed_anew = len(clauses)
 
-    def _observe(self, events: Events) -> None:
-        """Nothing here depends on what events look like."""
-
-    def _have_slots(self, count: int) -> None:
-        self._contents.have_slots(count)
-
-    def _check_clauses(self, clauses: int, predicates: int) -> None:
-        self._contents.check_room(clauses, predicates)
-
     def _enter(self, clauses: Clauses) -> None:
         self._contents.make_room(clauses)
         self._have_places(len(self._contents.arrays().first))
@@ -191,12 +175,6 @@ class PubsubMatcher(EncodedMatcher):
         else:
             self._database.compact()
         return np.asarray(words[words != EVERY] - 1, np.int64)
-
-    def _read_clauses(self, slots: Slots) -> Clauses:
-        return self._contents.read(slots)
-
-    def _clauses_of(self, slot: int) -> list[list[int]]:
-        return [_predicates_of(words) for words in self._contents.lists_of(slot)]
 
     # ---------------------------------------------------------------- placing
 
@@ -287,19 +265,6 @@ def _route(attributes: int, buckets: int) -> Route:
         np.zeros(buckets, np.int32),
         np.zeros(DEEPEST, np.int32),
     )
-
-
-def _predicates_of(words: list[int]) -> list[int]:
-    """The predicates of words; that of a clause which asks nothing has none."""
-    return [word - 1 for word in words if word != EVERY]
-
-
-def _checked_size(size: object) -> int:
-    if not isinstance(size, int) or isinstance(size, bool):
-        raise ArgumentTypeError.of("bucket_size", "a number of clauses", type(size).__name__)
-    if not 1 <= size < 2**30:
-        raise ArgumentError.of("bucket_size", "at least 1 and less than 2 to the 30", f"{size:,}")
-    return size
 
 
 def _checked_structures(structures: object) -> str | Mapping[str, str]:

@@ -25,7 +25,7 @@ from harken.matching.structures.kernels.attributes import (
     is_needed,
     lowest,
 )
-from harken.matching.structures.kernels.clauses import EVERY, Contents, new_clause, own, set_free
+from harken.matching.structures.kernels.clauses import Contents, add_clause, set_free
 from harken.matching.structures.kernels.hashing import find, key_of, put
 from harken.matching.structures.kernels.records import write_record
 
@@ -49,13 +49,7 @@ def admit(
 ) -> None:
     """Write down new clauses, for which there is room, and their numbers; they are in no node yet."""
     for new in range(len(clauses.slot)):
-        begin, end = clauses.first[new], clauses.first[new + 1]
-        clause = new_clause(contents, max(1, end - begin))
-        first = np.int64(contents.first[clause])
-        contents.words[first] = EVERY
-        for at in range(begin, end):
-            contents.words[first + at - begin] = clauses.words[at] + 1
-        own(contents, clause, clauses.slot[new], clauses.alone[new])
+        clause = add_clause(contents, clauses, new)
         learn(tree, contents, predicates, clause)
         admitted[new] = clause
 

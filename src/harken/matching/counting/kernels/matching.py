@@ -29,7 +29,7 @@ from harken.matching.kernels.layout import (
     Scratch,
 )
 from harken.matching.kernels.truth import holds, satisfied
-from harken.matching.structures.kernels.clauses import END, EVERY, Contents, new_clause, own, set_free
+from harken.matching.structures.kernels.clauses import END, EVERY, Contents, add_clause, set_free
 
 if TYPE_CHECKING:
     from harken.matching.structures.kernels.clauses import Counters
@@ -146,17 +146,12 @@ def match_events(
 def enter(lists: Lists, contents: Contents, clauses: Clauses) -> None:
     """Take in clauses, for which there is room everywhere."""
     for new in range(len(clauses.slot)):
-        begin, end = clauses.first[new], clauses.first[new + 1]
-        clause = new_clause(contents, max(1, end - begin))
+        clause = add_clause(contents, clauses, new)
         first = np.int64(contents.first[clause])
-        contents.words[first] = EVERY
-        for at in range(begin, end):
-            contents.words[first + at - begin] = clauses.words[at] + 1
         for at in range(first, first + np.int64(contents.width[clause])):
             number = contents.words[at]
             lists.clause[lists.start[number] + lists.length[number]] = clause
             lists.length[number] += 1
-        own(contents, clause, clauses.slot[new], clauses.alone[new])
 
 
 @tight

@@ -29,7 +29,7 @@ from harken.matching.pubsub.kernels.layout import (
 )
 from harken.matching.structures.kernels import priority_search_trees
 from harken.matching.structures.kernels.attributes import NOTHING, PRESENCE, WAYS, asked, attribute_of, is_needed
-from harken.matching.structures.kernels.clauses import EVERY, Contents, new_clause, own, set_free
+from harken.matching.structures.kernels.clauses import Contents, add_clause, set_free
 from harken.matching.structures.kernels.hashing import find, key_of, put, take
 from harken.matching.structures.kernels.priority_search_trees import NOWHERE
 from harken.matching.structures.kernels.records import write_record
@@ -96,15 +96,9 @@ def admit(
         if is_needed(predicates, word + 1):
             database.frequency[attribute_of(predicates, word)] += 1
     for new in range(len(clauses.slot)):
-        begin, end = clauses.first[new], clauses.first[new + 1]
-        clause = new_clause(contents, max(1, end - begin))
-        first = np.int64(contents.first[clause])
-        contents.words[first] = EVERY
-        for at in range(begin, end):
-            contents.words[first + at - begin] = clauses.words[at] + 1
+        clause = add_clause(contents, clauses, new)
         database.bucket_of[clause] = -1
         order(database, contents, predicates, clause)
-        own(contents, clause, clauses.slot[new], clauses.alone[new])
         write_record(database.records, contents, clause)
         admitted[new] = clause
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.jit import part, tight
-from harken.matching.kernels.layout import ALONE, LAST
+from harken.matching.kernels.layout import ALONE, LAST, Clauses
 
 EVERY = 0
 """The word of a clause that asks nothing."""
@@ -75,6 +75,19 @@ def own(contents: Contents, clause: int, slot: int, alone: bool) -> None:
     contents.slot[clause] = slot
     contents.sibling[clause] = following if following >= 0 else ALONE if alone else LAST
     contents.head[slot] = clause
+
+
+@part
+def add_clause(contents: Contents, clauses: Clauses, new: int) -> int:
+    """Write down a new clause, for which there is room; its number."""
+    begin, end = clauses.first[new], clauses.first[new + 1]
+    clause = new_clause(contents, max(1, end - begin))
+    first = np.int64(contents.first[clause])
+    contents.words[first] = EVERY
+    for at in range(begin, end):
+        contents.words[first + at - begin] = clauses.words[at] + 1
+    own(contents, clause, clauses.slot[new], clauses.alone[new])
+    return clause
 
 
 @tight
