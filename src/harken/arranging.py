@@ -6,11 +6,16 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 
 
 def start_beside(work: weakref.WeakMethod[Callable[[], None]]) -> None:
-    """Do some work of an engine in a thread of its own, unless the engine goes first. Failing, it is told."""
-    threading.Thread(target=_do, args=(work,), name="harken-arranging", daemon=True).start()
+    """Do some work of an engine in a thread of its own, unless the engine goes first. Failing, it is told.
+
+    Without room for a thread, or when the interpreter is about to end, nothing is done.
+    """
+    with suppress(RuntimeError):
+        threading.Thread(target=_do, args=(work,), name="harken-arranging", daemon=True).start()
 
 
 def _do(work: weakref.WeakMethod[Callable[[], None]]) -> None:
@@ -20,5 +25,5 @@ def _do(work: weakref.WeakMethod[Callable[[], None]]) -> None:
             method()
     except Exception as error:  # it was to be quicker, and is as before
         logging.getLogger("harken").warning(
-            "algorithms could not be compared, and the one in use stays: %s: %s", type(error).__name__, error
+            "the index could not be arranged, and stays as it is: %s: %s", type(error).__name__, error
         )

@@ -366,6 +366,8 @@ class Engine:
             saved.algorithm, saved.schema, limits=saved.limits, keep_text=False, parallel=parallel, **options
         )
         engine._matcher, engine._identities = saved.matcher, saved.identities
+        if engine._parallel is not None:
+            check_parallel(engine._matcher, engine._parallel)
         engine._owners, engine._validity, engine._written = saved.owners, saved.validity, saved.written
         return engine
 
@@ -427,6 +429,7 @@ class Engine:
     def _arrange(self) -> None:
         with self._door.turn():
             self._settle()
+            self._matcher.arrange()  # type: ignore[attr-defined]  # of those that do
             self._make(Change.learning(EventBatch([], {}, 0), self._identities))
 
     def _settle(self) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import random
+import subprocess
+import sys
 import threading
 import time
 
@@ -11,9 +13,11 @@ import pyarrow as pa
 import pytest
 
 from harken import Engine, Parallel
-from harken.errors import ArgumentError, ArgumentTypeError
+from harken.errors import ArgumentError, ArgumentTypeError, CapacityError
 from harken.matching import auto, choice
 from harken.matching.clusters.matcher import OBSERVED
+from harken.matching.events.batch import EventBatch
+from harken.matching.events.sample import ENOUGH, MOST, EventSample
 
 pytestmark = pytest.mark.kernel
 
@@ -23,7 +27,7 @@ PROPERTIES = 30
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Trials of a few subscriptions, and of any gain."""
-    monkeypatch.setattr(choice, "SAMPLES", (50, 200))
+    monkeypatch.setattr(choice, "SAMPLE", 200)
     monkeypatch.setattr(choice, "BRIEFLY", 0.0)
 
 
@@ -102,20 +106,91 @@ def test_learning_compares_at_once(monkeypatch):
     assert pairs(engine, events) == pairs(reference(), events)
 
 
-def test_the_next_change_moves_too(monkeypatch):
+def test_changes_go_on_after_a_move(monkeypatch):
     costing(monkeypatch, Dynamic=100.0, Rapid=10.0)
-    monkeypatch.setattr(Engine, "_arrange_beside", lambda self: None)
-    engine, events = grown(), light_events(60)
-    engine.match_batch(events)
-    assert engine.algorithm == "dynamic"
-    engine.subscribe_many(light(20, first=1_000))
+    engine, events, both = grown(), light_events(60), reference()
+    engine.learn(events)
+    for held in (engine, both):
+        held.subscribe_many(light(20, first=1_000))
+        held.unsubscribe_many(range(0, 400, 3))
     assert engine.algorithm == "rapid"
-    both = Engine("reference")
-    both.subscribe_many([*light(400), *light(20, first=1_000)])
     assert pairs(engine, events) == pairs(both, events)
-    engine.unsubscribe_many(range(0, 400, 3))
-    both.unsubscribe_many(range(0, 400, 3))
-    assert pairs(engine, events) == pairs(both, events)
+
+
+def test_no_change_pays_for_a_comparison(monkeypatch):
+    monkeypatch.setattr(Engine, "_arrange_beside", lambda self: None)
+    monkeypatch.setattr(choice, "compare", lambda *_: pytest.fail("in somebody's change"))
+    engine = grown()
+    engine.match_batch(light_events(60))
+    engine.subscribe_many(light(20, first=1_000))
+    engine.unsubscribe(0)
+    assert engine.algorithm == "dynamic"
+
+
+def test_a_thread_is_asked_for_once_however_many_match_before_its_turn(monkeypatch):
+    started = []
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: started.append(thread.name))
+    engine, events = grown(), light_events(60)
+    for event in events * 5:
+        engine.match(event)
+    assert started == ["harken-arranging"]
+
+
+def test_matches_are_answered_though_no_thread_can_be_started(monkeypatch):
+    def full(_):
+        raise RuntimeError("can't start new thread")
+
+    engine, events = grown(), light_events(60)
+    expected = pairs(reference(), events)
+    monkeypatch.setattr(threading.Thread, "start", full)
+    assert pairs(engine, events) == expected
+    assert sorted((row, id) for row, event in enumerate(events) for id in engine.match(event)) == expected
+
+
+def test_events_are_copies_of_their_own_and_of_the_latest(monkeypatch):
+    seen = []
+    real = choice.compare
+    monkeypatch.setattr(choice, "compare", lambda *given: seen.append(given[3]) or real(*given))
+    engine, event = grown(), light_events(1)[0]
+    for _ in range(40):
+        engine.match(event)
+    event["p1"] = {"nested": [1]}
+    wait_until_arranged()
+    (rows,) = seen[0]
+    assert len(rows) <= 40
+    assert all(isinstance(each["p1"], bool) for each in rows.flat_rows)
+    engine.subscribe_many(light(400, first=1_000))
+    engine.match_batch(pa.Table.from_pylist(light_events(100)))
+    wait_until_arranged()
+    assert [batch.flat_rows for batch in seen[1]] == [None], "of the first events, nothing is left"
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())])
+def test_a_sample_holds_on_to_nothing_large(kind):
+    sample, before = EventSample(), pa.total_allocated_bytes()
+    column = pa.array([f"{at:01000}" for at in range(5_000)]).cast(kind)
+    sample.add(EventBatch(None, {"x": pa.chunked_array([column])}, 5_000))
+    del column
+    assert len(sample) == MOST
+    assert pa.total_allocated_bytes() - before < 1_000_000
+
+
+def test_single_events_are_one_batch_and_small_tables_too():
+    sample = EventSample()
+    for at in range(20):
+        sample.add(EventBatch([{"x": at}], {}, 1))
+        sample.add(EventBatch(None, {"x": pa.chunked_array([[at, at]])}, 2))
+    sample.add(EventBatch(None, {"x": pa.chunked_array([range(100)])}, 100))
+    assert [len(batch) for batch in sample.batches()] == [100, 60]
+
+
+def test_the_first_subscription_needs_no_kernels():
+    program = (
+        "import sys, harken; e = harken.Engine(); e.subscribe(1, 'x = 1'); e.match({'x': 1}); e.unsubscribe(1)"
+    )
+    program += "; print('numba' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
 def test_what_would_not_be_much_quicker_stays(monkeypatch):
@@ -157,7 +232,7 @@ def test_without_enough_events_or_subscriptions_nothing_is_compared():
     engine.learn(light_events(60))
     assert "compared" not in engine.stats()
     engine = grown(400)
-    engine.learn(light_events(choice.ENOUGH_EVENTS - 1))
+    engine.learn(light_events(ENOUGH - 1))
     assert "compared" not in engine.stats()
     few = grown(5)
     few.learn(light_events(60))
@@ -191,11 +266,15 @@ def test_it_is_saved_as_what_it_has_become(tmp_path, monkeypatch):
     assert len(loaded) == 320
 
 
-def test_a_comparison_that_fails_is_told_and_leaves_all_as_it_was(monkeypatch, caplog):
+@pytest.mark.parametrize("step", ["compare", "made_like"])
+def test_a_comparison_that_fails_is_told_and_leaves_all_as_it_was(step, monkeypatch, caplog):
     def fail(*_):
-        raise MemoryError("none left")
+        raise CapacityError("clauses", 400, 300)
 
-    monkeypatch.setattr(choice, "compare", fail)
+    costing(monkeypatch, Dynamic=100.0, Rapid=10.0)
+    if step == "made_like":
+        monkeypatch.setattr(choice, "compare", lambda *_: choice.Choice("rapid", 400, 100.0, {"rapid": 1.0}))
+    monkeypatch.setattr(choice, step, fail)
     engine, events = grown(), light_events(60)
     with caplog.at_level(logging.WARNING, "harken"):
         expected = pairs(engine, events)
@@ -207,11 +286,23 @@ def test_a_comparison_that_fails_is_told_and_leaves_all_as_it_was(monkeypatch, c
     assert len(engine) == 410
 
 
-def test_a_change_that_fails_after_the_move_is_settled(monkeypatch):
+def test_what_was_made_before_another_change_is_not_moved_to(monkeypatch):
+    costing(monkeypatch, Dynamic=100.0, Rapid=10.0)
+    monkeypatch.setattr(Engine, "_arrange_beside", lambda self: None)
+    engine, events = grown(), light_events(60)
+    engine.match_batch(events)
+    engine._matcher.arrange()  # and then it fails, before anybody moves
+    assert engine._matcher._next is not None
+    engine.unsubscribe_many(range(100))
+    engine.learn([])
+    assert engine.algorithm == "dynamic"
+    assert engine._matcher._next is None
+    assert {id for _, id in pairs(engine, events)} <= set(range(100, 400))
+
+
+def test_an_interrupted_move_is_settled(monkeypatch):
     costing(monkeypatch, Dynamic=100.0, Rapid=10.0)
     engine, events = grown(), light_events(60)
-    monkeypatch.setattr(Engine, "_arrange_beside", lambda self: None)
-    engine.match_batch(events)
     real = auto.AutoMatcher._move
 
     def move_and_fail(matcher):
@@ -221,11 +312,28 @@ def test_a_change_that_fails_after_the_move_is_settled(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(auto.AutoMatcher, "_move", move_and_fail)
         with pytest.raises(KeyboardInterrupt):
-            engine.unsubscribe_many([0, 1])
+            engine.learn(events)
     assert engine.algorithm == "rapid"
-    assert len(engine) in (398, 400)
-    engine.subscribe_many(light(10, first=1_000))
-    assert {id for _, id in pairs(engine, events)} - set(range(1_000, 1_010)) <= set(range(400))
+    assert pairs(engine, events) == pairs(reference(), events)
+
+
+def test_small_sets_are_predicted_as_they_are(monkeypatch):
+    """With fewer subscriptions than a sample has, nothing is foreseen from how the cost grows."""
+    monkeypatch.setattr(choice, "SAMPLE", 10_000)
+    costs = iter([1.0, 3.0, 3.0])
+    monkeypatch.setattr(choice, "_cost", lambda *_: next(costs))
+    engine = Engine("auto", small=10, many=0)
+    engine.subscribe_many((id, f"a = {id % 50}") for id in range(400))
+    engine.learn([{"a": at} for at in range(50)])
+    assert engine.stats()["compared"]["microseconds_per_event"] == {"dynamic": 3.0}
+
+
+def test_threads_that_share_an_event_have_clusters_in_an_engine_that_is_loaded(tmp_path, monkeypatch):
+    costing(monkeypatch, Dynamic=100.0, Rapid=10.0)
+    grown().save(tmp_path / "engine")
+    loaded = Engine.load(tmp_path / "engine", parallel=Parallel("hybrid", 2, group=2))
+    loaded.learn(light_events(60))
+    assert loaded.algorithm == "dynamic"
 
 
 def test_matches_go_on_while_all_move(monkeypatch):

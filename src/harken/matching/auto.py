@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -23,6 +24,7 @@ from harken.matching.contract import (
 )
 from harken.matching.events.batch import EventBatch
 from harken.matching.events.mentions import Mentions
+from harken.matching.events.sample import ENOUGH, MOST, EventSample
 from harken.matching.growing import GrowingArray
 from harken.matching.parallel.options import Parallel
 from harken.matching.reference import ReferenceMatcher
@@ -32,7 +34,7 @@ from harken.model.events import FlatEvent
 from harken.model.expressions import Expression
 
 if TYPE_CHECKING:
-    from harken.matching.choice import Choice, EventSample
+    from harken.matching.choice import Choice
     from harken.matching.encoding.matcher import EncodedMatcher
 
 SMALL = 1_000
@@ -54,9 +56,9 @@ class AutoMatcher:
     """Evaluates each expression while they are few; from then on, clusters dynamically, or as suits them better.
 
     With `many` subscriptions, and whenever they have doubled since, those algorithms are compared that may suit
-    what is asked, on a sample of the subscriptions and of the events that came. Should another one, or the same
-    made anew for such events, be foreseen to be much quicker, all move there: in turn with changes, while others
-    match. `stats` shows what was compared.
+    what is asked, on a sample of the subscriptions and of the events that came last. Should another one, or the
+    same made anew for such events, be foreseen to be much quicker, all move there: beside those who match, while
+    changes wait. `stats` shows what was compared.
 
     Any number of threads may match at once while none adds or removes.
     """
@@ -72,12 +74,15 @@ class AutoMatcher:
         """The algorithm in use."""
         self.is_due = False
         """Whether it is time for a turn with changes, though nobody changes anything."""
-        self._events: EventSample | None = None
+        self._has_asked = False
+        """Whether that has been said, and nobody has come yet."""
+        self._events = EventSample()
         self._compared = 0
         """How many subscriptions there were when families were compared, or were to be."""
         self._choice: Choice | None = None
-        self._next: EncodedMatcher | None = None
-        """What holds the same as the matcher in use, and is to take its place with the next change."""
+        self._changes = 0
+        self._next: tuple[int, str, EncodedMatcher] | None = None
+        """What is to take the place of the matcher in use, and after how many changes it holds the same."""
         self._needs_clusters = False
 
     # ---------------------------------------------------------------- changes
@@ -94,15 +99,21 @@ class AutoMatcher:
         return self._count + coming - incoming.leaving > self._small
 
     def foresee(self) -> None:
-        """As the algorithm in use does; if it is time, compare families too, and make what is better."""
-        self._next = None
+        """As the algorithm in use does."""
         self._matcher.foresee()
+
+    def arrange(self) -> None:
+        """If it is time to compare families, do that, and make what is better: `learn` of no events moves there.
+
+        In turn with changes; others may match.
+        """
+        self._has_asked = False
         if self._is_time():
-            self._compare()
+            self._compare(self._events)
 
     def add(self, slots: Slots, incoming: Incoming) -> None:
         """As the algorithm in use does; with too many for evaluating, those there are move into an index."""
-        self._move()
+        self._changes += 1
         if self._few is not None and self._outgrows(len(slots), incoming):
             self._move_into_index(self._few)
         self._matcher.add(slots, incoming)
@@ -118,25 +129,24 @@ class AutoMatcher:
 
     def remove(self, slots: Slots) -> None:
         """As the algorithm in use does. An index that has become small stays one."""
-        self._move()
+        self._changes += 1
         self._matcher.remove(slots)
         self._in_use.values[slots] = False
         self._count -= len(slots)
 
     def learn(self, events: EventBatch) -> None:
-        """As the algorithm in use does, and with enough events compare families.
+        """As the algorithm in use does, and with enough of both compare families for such events.
 
-        Evaluating each expression, there is nothing to learn. Of no events, all that happens is what was foreseen.
+        Evaluating each expression, there is nothing to learn. Of no events, all that happens is what was arranged.
         """
+        if self._few is None and len(events):
+            sample = EventSample()
+            sample.add(events)
+            if self._has_grown() and len(sample) >= ENOUGH:
+                self._compare(sample)
+            if self._next is None and isinstance(self._matcher, Learning):
+                self._matcher.learn(events)
         self._move()
-        if self._few is not None or not len(events):
-            return
-        self._keep(events)
-        if self._is_time():
-            self._compare()
-            self._move()
-        if isinstance(self._matcher, Learning):
-            self._matcher.learn(events)
 
     def rescue(self, broken: AutoMatcher, slots: Slots) -> None:
         """As the algorithm in use there does."""
@@ -144,7 +154,7 @@ class AutoMatcher:
             self._become(broken.picked, _family(broken.picked)())
         self._matcher.rescue(broken._matcher, slots)
         self._hold(slots)
-        self._events, self._compared, self._choice = broken._events, broken._compared, broken._choice
+        self._compared, self._choice = broken._compared, broken._choice
         self._needs_clusters = broken._needs_clusters
 
     def _become(self, name: str, matcher: EncodedMatcher) -> None:
@@ -160,60 +170,61 @@ class AutoMatcher:
 
     # ---------------------------------------------------------------- choosing
 
+    def _has_grown(self) -> bool:
+        """Whether there are so many more subscriptions that families should be compared."""
+        return self._few is None and self._count >= max(self._many, 2 * self._compared, 1)
+
     def _is_time(self) -> bool:
-        """Whether there are so many more subscriptions, and events enough, that families should be compared."""
-        from harken.matching.choice import ENOUGH_EVENTS  # which loads the kernels
+        """Whether there are also events enough."""
+        return self._has_grown() and len(self._events) >= ENOUGH
 
-        has_grown = self._few is None and self._count >= max(self._many, 2 * self._compared)
-        return has_grown and self._events is not None and len(self._events) >= ENOUGH_EVENTS
+    def _compare(self, sample: EventSample) -> None:
+        """Compare the families that may suit, and make the one that is much better, if one is.
 
-    def _compare(self) -> None:
-        """Compare the families that may suit, and make the one that is much better, if one is."""
-        from harken.matching.choice import compare, made_like, worth_a_trial
+        Whatever goes wrong with it, the index in use is as good as it was.
+        """
+        from harken.matching.choice import compare, made_like, worth_a_trial  # which loads the kernels
 
-        slots, events = self._slots(), self._events
+        slots, events = self._slots(), sample.batches()
         current: EncodedMatcher = self._matcher  # type: ignore[assignment]  # all families are
-        assert events is not None
-        self._compared, self.is_due = len(slots), False
+        self._compared, self._events, self._next = len(slots), EventSample(), None
         if self._needs_clusters and self.picked != FIRST:
             return
-        families = {
-            name: _family(name) for name in worth_a_trial(current) if name == FIRST or not self._needs_clusters
-        }
-        choice = compare(families, current, slots, events)
-        if choice.pays:
-            self._next = made_like(families[choice.picked], current, slots, events.batches)
-        self._choice = choice
+        try:
+            names = [FIRST] if self._needs_clusters else worth_a_trial(current)
+            families = {name: _family(name) for name in names}
+            choice = compare(families, current, slots, events)
+            if choice is not None and choice.pays:
+                made = made_like(families[choice.picked], current, slots, events)
+                self._next = self._changes, choice.picked, made
+            self._choice = choice
+        except Exception as error:
+            logging.getLogger("harken").warning(
+                "algorithms could not be compared, and the one in use stays: %s: %s", type(error).__name__, error
+            )
 
     def _move(self) -> None:
-        """Let what was made take the place of the matcher in use."""
-        if self._next is not None and self._choice is not None:
-            self._next.count_on_from(self._matcher)  # type: ignore[arg-type]  # others have matched meanwhile
-            self._become(self._choice.picked, self._next)
+        """Let what was made take the place of the matcher in use, if nothing has changed since."""
+        if self._next is not None:
+            changes, name, made = self._next
+            if changes == self._changes:
+                made.count_on_from(self._matcher)  # type: ignore[arg-type]  # others have matched meanwhile
+                self._become(name, made)
             self._next = None
 
-    def _keep(self, events: EventBatch) -> None:
-        """Keep some events, if families are to be compared for them and there are not enough yet."""
-        from harken.matching.choice import MOST_EVENTS, EventSample
-
-        sample = self._events
-        if sample is None:
-            sample = self._events = EventSample()
-        if len(sample) < MOST_EVENTS:
-            sample.add(events)
-
     def _see(self, events: EventBatch) -> None:
-        """Take note of events that came, if there is anything to choose."""
-        if self._few is None and self._count >= max(self._many, 2 * self._compared):
-            self._keep(events)
-            if self._is_time() and not self.is_due:
-                self.is_due = True
+        """Take note of events that came, if there is anything to choose; ask once for a turn to do so."""
+        if self._has_grown():
+            if len(self._events) < MOST:
+                self._events.add(events)
+            if len(self._events) >= ENOUGH and not self._has_asked:
+                self._has_asked = self.is_due = True
 
     # ---------------------------------------------------------------- matching
 
     def match(self, event: FlatEvent) -> Slots:
         """As the algorithm in use does."""
-        if self._count >= self._many and self._count >= 2 * self._compared:
+        if self._count >= self._many and self._has_grown():
             self._see(EventBatch([event], {}, 1))
         return self._matcher.match(event)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,16 +19,15 @@ from harken.errors import CapacityError
 from harken.matching.contract import Learning, Slots
 from harken.matching.encoding.matcher import EncodedMatcher
 from harken.matching.events.batch import EventBatch
-from harken.matching.events.columns import rows_of
 
-SAMPLES = (2_500, 10_000)
-"""Subscriptions that are tried out: fewer first, then more."""
-
-ENOUGH_EVENTS, MOST_EVENTS = 32, 256
-"""Events that a trial takes at least, and those that are kept for it."""
+SAMPLE, PART = 10_000, 4
+"""Subscriptions that are tried out; and one in so many of these, before."""
 
 REPEATS, BRIEFLY = 3, 0.05
 """How often a sample is matched, at least, and for how many seconds at most: the quickest counts."""
+
+LEAST = 0.01
+"""Microseconds that an event takes at least, whatever the clock says."""
 
 WORTH = 1.25
 """How many times as fast something else has to be foreseen to be, to be moved to."""
@@ -64,31 +64,6 @@ class Choice:
         }
 
 
-class EventSample:
-    """Some events that were seen. Any thread may add to it: a few too many do no harm."""
-
-    def __init__(self) -> None:
-        self.batches: list[EventBatch] = []
-        self._count = 0
-
-    def __len__(self) -> int:
-        return self._count
-
-    def add(self, events: EventBatch) -> None:
-        """Keep some of these, if there are not enough."""
-        count = min(len(events), MOST_EVENTS - self._count)
-        if count <= 0:
-            return
-        # From all over the batch, and copied: a slice would hold on to all of it.
-        rows = np.linspace(0, len(events) - 1, count).astype(np.int64)
-        if events.flat_rows is not None:
-            kept = EventBatch([events.flat_rows[row] for row in rows.tolist()], {}, count)
-        else:
-            kept = EventBatch(None, {name: rows_of(each, rows) for name, each in events.columns.items()}, count)
-        self._count += count
-        self.batches.append(kept)
-
-
 def worth_a_trial(current: EncodedMatcher) -> list[str]:
     """The families that may suit what an index holds."""
     return ["dynamic", "rapid"] if current.share_of_truths() >= MOSTLY else ["dynamic"]
@@ -98,21 +73,24 @@ def compare(
     families: Mapping[str, Callable[[], EncodedMatcher]],
     current: EncodedMatcher,
     slots: Slots,
-    events: EventSample,
-) -> Choice:
-    """Try out families on a sample of what an index holds. Others may match meanwhile; nobody may change it."""
-    chance = np.random.default_rng(len(slots))
-    samples = [np.sort(chance.choice(slots, min(size, len(slots)), replace=False)) for size in SAMPLES]
+    events: Sequence[EventBatch],
+) -> Choice | None:
+    """Try out families on a sample of what an index holds. Others may match meanwhile; nobody may change it.
+
+    None if there is nothing to compare.
+    """
+    chance, size = np.random.default_rng(len(slots)), min(SAMPLE, len(slots))
+    many = chance.choice(slots, size, replace=False)
+    few = np.sort(many[: max(1, size // PART)])
     predicted = dict[str, float]()
     for name, make in families.items():
-        try:
-            few, many = (_cost(made_like(make, current, each, events.batches), events) for each in samples)
-        except CapacityError:
-            continue
-        growth = math.log(many / few) / math.log(SAMPLES[1] / SAMPLES[0])
-        predicted[name] = many * (len(slots) / SAMPLES[1]) ** min(max(growth, 0.0), 1.0)
-    picked = min(predicted, key=lambda name: predicted[name])
-    return Choice(picked, len(slots), _cost(current, events), predicted)
+        with suppress(CapacityError):
+            before, cost = (_cost(made_like(make, current, each, events), events) for each in (few, np.sort(many)))
+            growth = math.log(cost / before) / math.log(PART)
+            predicted[name] = cost * (len(slots) / size) ** min(max(growth, 0.0), 1.0)
+    if not predicted:
+        return None
+    return Choice(min(predicted, key=lambda name: predicted[name]), len(slots), _cost(current, events), predicted)
 
 
 def made_like(
@@ -127,14 +105,14 @@ def made_like(
     return made
 
 
-def _cost(matcher: EncodedMatcher, events: EventSample) -> float:
+def _cost(matcher: EncodedMatcher, events: Sequence[EventBatch]) -> float:
     """Microseconds that an event takes."""
     quickest, begin = math.inf, time.perf_counter()
     for repeat in range(100):
         start = time.perf_counter()
-        for batch in events.batches:
+        for batch in events:
             matcher.try_out(batch)
         quickest = min(quickest, time.perf_counter() - start)
         if repeat >= REPEATS and time.perf_counter() - begin > BRIEFLY:
             break
-    return 1e6 * quickest / len(events)
+    return max(1e6 * quickest / sum(map(len, events)), LEAST)

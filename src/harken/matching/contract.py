@@ -178,7 +178,10 @@ class Arranging(Protocol):
     """A matcher that may want to become another one, though nobody changes anything."""
 
     is_due: bool
-    """Whether it is time: for `foresee`, and then `learn` of no events, in turn with changes."""
+    """Whether it is time to `arrange`. Whoever takes care of it says so."""
+
+    def arrange(self) -> None:
+        """Get ready for what `learn` of no events is to do then. In turn with changes; others may match."""
 
 
 @runtime_checkable

@@ -173,8 +173,9 @@ class EncodedMatcher(ABC):
 
     def _match_unnoted(self, events: Events) -> Pairs:
         with self._used() as workspace:
+            before = workspace.events, workspace.matches, workspace.scratch.counts.copy()
             pairs = self._match_in(workspace, events)
-            workspace.counted()
+            workspace.events, workspace.matches, workspace.scratch.counts[:] = before
             return pairs
 
     def match_batch_in_parallel(self, events: EventBatch, parallel: Parallel, door: Door | None = None) -> Pairs:
