@@ -58,7 +58,9 @@ def wait_until_arranged():
 
 def costing(monkeypatch, **costs):
     """Let algorithms cost so much, whoever else uses the machine."""
-    monkeypatch.setattr(choice, "_cost", lambda matcher, _: costs[type(matcher).__name__.removesuffix("Matcher")])
+    monkeypatch.setattr(
+        choice, "_costs", lambda tried, _: [costs[type(each).__name__.removesuffix("Matcher")] for each in tried]
+    )
 
 
 def grown(count=400, **options):
@@ -205,8 +207,8 @@ def test_the_same_is_made_anew_for_events_that_are_other_than_was_thought(monkey
     engine = Engine("auto", small=10, many=200)
     engine.subscribe_many((id, f"a = {id % 50} AND b > {id}") for id in range(400))
     before = engine._matcher._matcher
-    costs = iter([10.0, 10.0, 100.0])  # of two samples, and as it is
-    monkeypatch.setattr(choice, "_cost", lambda matcher, _: next(costs))
+    # As it is, and of two samples.
+    monkeypatch.setattr(choice, "_costs", lambda *_: [100.0, 10.0, 10.0])
     engine.learn([{"a": at, "b": 200} for at in range(50)])
     assert engine.algorithm == "dynamic"
     assert engine._matcher._matcher is not before
@@ -320,8 +322,7 @@ def test_an_interrupted_move_is_settled(monkeypatch):
 def test_small_sets_are_predicted_as_they_are(monkeypatch):
     """With fewer subscriptions than a sample has, nothing is foreseen from how the cost grows."""
     monkeypatch.setattr(choice, "SAMPLE", 10_000)
-    costs = iter([1.0, 3.0, 3.0])
-    monkeypatch.setattr(choice, "_cost", lambda *_: next(costs))
+    monkeypatch.setattr(choice, "_costs", lambda *_: [3.0, 1.0, 3.0])
     engine = Engine("auto", small=10, many=0)
     engine.subscribe_many((id, f"a = {id % 50}") for id in range(400))
     engine.learn([{"a": at} for at in range(50)])

@@ -23,8 +23,8 @@ from harken.matching.events.batch import EventBatch
 SAMPLE, PART = 10_000, 4
 """Subscriptions that are tried out; and one in so many of these, before."""
 
-REPEATS, BRIEFLY = 3, 0.05
-"""How often a sample is matched, at least, and for how many seconds at most: the quickest counts."""
+REPEATS, MOST_REPEATS, BRIEFLY = 3, 20, 1.0
+"""How often a sample is matched, at least and at most, and for how many seconds about: the quickest counts."""
 
 LEAST = 0.01
 """Microseconds that an event takes at least, whatever the clock says."""
@@ -82,15 +82,18 @@ def compare(
     chance, size = np.random.default_rng(len(slots)), min(SAMPLE, len(slots))
     many = chance.choice(slots, size, replace=False)
     few = np.sort(many[: max(1, size // PART)])
-    predicted = dict[str, float]()
+    tried = dict[str, list[EncodedMatcher]]()
     for name, make in families.items():
         with suppress(CapacityError):
-            before, cost = (_cost(made_like(make, current, each, events), events) for each in (few, np.sort(many)))
-            growth = math.log(cost / before) / math.log(PART)
-            predicted[name] = cost * (len(slots) / size) ** min(max(growth, 0.0), 1.0)
-    if not predicted:
+            tried[name] = [made_like(make, current, each, events) for each in (few, np.sort(many))]
+    if not tried:
         return None
-    return Choice(min(predicted, key=lambda name: predicted[name]), len(slots), _cost(current, events), predicted)
+    now, *costs = _costs([current, *(each for both in tried.values() for each in both)], events)
+    predicted = {
+        name: cost * (len(slots) / size) ** min(max(math.log(cost / before) / math.log(PART), 0.0), 1.0)
+        for name, before, cost in zip(tried, costs[::2], costs[1::2], strict=True)
+    }
+    return Choice(min(predicted, key=lambda name: predicted[name]), len(slots), now, predicted)
 
 
 def made_like(
@@ -105,14 +108,16 @@ def made_like(
     return made
 
 
-def _cost(matcher: EncodedMatcher, events: Sequence[EventBatch]) -> float:
-    """Microseconds that an event takes."""
-    quickest, begin = math.inf, time.perf_counter()
-    for repeat in range(100):
-        start = time.perf_counter()
-        for batch in events:
-            matcher.try_out(batch)
-        quickest = min(quickest, time.perf_counter() - start)
-        if repeat >= REPEATS and time.perf_counter() - begin > BRIEFLY:
+def _costs(matchers: Sequence[EncodedMatcher], events: Sequence[EventBatch]) -> list[float]:
+    """Microseconds that an event takes with each, in turns: if the machine is slow for a while, it is for all."""
+    quickest, begin = [math.inf] * len(matchers), time.perf_counter()
+    for repeat in range(MOST_REPEATS):
+        for at, matcher in enumerate(matchers):
+            start = time.perf_counter()
+            for batch in events:
+                matcher.try_out(batch)
+            quickest[at] = min(quickest[at], time.perf_counter() - start)
+        if repeat + 1 >= REPEATS and time.perf_counter() - begin > BRIEFLY:
             break
-    return max(1e6 * quickest / sum(map(len, events)), LEAST)
+    count = sum(map(len, events))
+    return [max(1e6 * each / count, LEAST) for each in quickest]
