@@ -13,21 +13,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-fast test-compiled test-kernels test-interpreted test-bounds test-long test-install test-pythons check lock clean
+.PHONY: demo test test-fast test-compiled test-interpreted test-bounds test-long test-install test-pythons check lock clean
 
 demo: $(READY)
 	@$(BIN)/harken demo
 
-# Much of the first is waiting, for Java and for other processes; the others, each one process, use the time.
+# Most of the first waits for Java and for other processes; the others, each one process, use the time.
 test: $(READY)
-	@$(MAKE) --no-print-directory --jobs 2 KERNELS="$(CONTRACTS)" test-compiled test-kernels
-
-test-kernels: $(READY)
-	@$(MAKE) --no-print-directory test-interpreted
-	@$(MAKE) --no-print-directory test-bounds
+	@$(MAKE) --no-print-directory --jobs 3 KERNELS="$(CONTRACTS)" test-compiled test-interpreted test-bounds
 
 test-compiled: $(READY)
-	$(BIN)/pytest -n 3 --dist worksteal
+	$(BIN)/pytest -n 2 --dist worksteal
 
 test-fast: $(READY)
 	$(BIN)/pytest -n 2 --dist worksteal -m "not install and not long and not service"
