@@ -7,13 +7,15 @@ lie one after the other, so that a node needs no pointers: node k has those from
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from harken.jit import part, tight
-from harken.matching.kernels.layout import Matrix
+
+if TYPE_CHECKING:
+    from harken.matching.kernels.layout import Matrix
 
 FAN = 16
 
