@@ -272,7 +272,13 @@ def streamed(spark: SparkSession, store: Subscriptions, folder: Path, validity: 
     events = spark.readStream.schema("id bigint, n bigint, m bigint").parquet(str(folder / "events"))
     place = folder / ("streamed" if validity is None else "kept")
     query = match_stream(
-        events, store, place / "out", checkpoint=place, event_id="id", validity=validity, available_now=True
+        events,
+        store,
+        place / "out",
+        checkpoint=place / "checkpoint",
+        event_id="id",
+        validity=validity,
+        available_now=True,
     )
     query.awaitTermination()
     return TableSink(place / "out").read(spark).count()
