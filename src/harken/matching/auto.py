@@ -117,9 +117,7 @@ class AutoMatcher:
         if self._few is not None and self._outgrows(len(slots), incoming):
             self._move_into_index(self._few)
         self._matcher.add(slots, incoming)
-        self._in_use.grow_to(int(slots.max(initial=-1)) + 1)
-        self._in_use.values[slots] = True
-        self._count += len(slots)
+        self._hold(slots)
 
     def _move_into_index(self, few: ReferenceMatcher) -> None:
         index, known = _family(FIRST)(), self._slots()
@@ -163,7 +161,7 @@ class AutoMatcher:
     def _hold(self, slots: Slots) -> None:
         self._in_use.grow_to(int(slots.max(initial=-1)) + 1)
         self._in_use.values[slots] = True
-        self._count = len(slots)
+        self._count += len(slots)
 
     def _slots(self) -> Slots:
         return np.flatnonzero(self._in_use.values)

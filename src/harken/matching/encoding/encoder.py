@@ -22,6 +22,7 @@ from harken.matching.parallel.team import ALONE, Team
 from harken.matching.predicates.dimensions import Dimension
 from harken.matching.predicates.ordering import DENSE
 from harken.matching.predicates.table import PredicateTable
+from harken.matching.structures.tries import within_groups
 from harken.model.events import FlatEvent
 from harken.model.numbers import INT_MAX, INT_MIN, Exact
 from harken.model.values import Kind
@@ -296,8 +297,8 @@ def _in_rows(
     first = np.cumsum(sizes) - sizes
     rows = np.flatnonzero(places >= 0)
     its_sizes = sizes[places[rows]]
-    within = np.arange(int(its_sizes.sum())) - np.repeat(np.cumsum(its_sizes) - its_sizes, its_sizes)
-    return np.repeat(rows, its_sizes), numbers[np.repeat(first[places[rows]], its_sizes) + within]
+    entries = np.repeat(first[places[rows]], its_sizes) + within_groups(its_sizes)
+    return np.repeat(rows, its_sizes), numbers[entries]
 
 
 def _number_of(dimension: Dimension, constant: object) -> int | float | Exact:

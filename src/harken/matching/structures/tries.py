@@ -56,7 +56,7 @@ class PatternTrie:
         found = self._found(texts)
         first = self._trie.entry_first
         sizes = first[found.end + 1] - first[found.end]
-        entries = np.repeat(first[found.end], sizes) + _within(sizes)
+        entries = np.repeat(first[found.end], sizes) + within_groups(sizes)
         return np.repeat(found.text, sizes), self.order[entries]
 
     def find_in(self, text: Texts) -> list[int]:
@@ -136,6 +136,6 @@ def _all_of(find: Callable[[Found], int]) -> Found:
         room = count
 
 
-def _within(sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def within_groups(sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """For groups of these sizes, the place of every member within its group."""
     return np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
