@@ -61,6 +61,7 @@ if IS_PLAIN or IS_CHECKED:  # those that together run every line of a kernel tha
         "pubsub-interval-trees",
         "pubsub-priority-search-trees",
         "rapid-restless",
+        "siena",
         "parallel-me-ip-lock",
         "parallel-se-cp-static",
         "parallel-hybrid-stm",
@@ -69,7 +70,7 @@ if IS_PLAIN or IS_CHECKED:  # those that together run every line of a kernel tha
 
 
 # Families with several variants of few differences: what one seed does not show, that of another variant does.
-FAMILIES = {"be": 1, "parallel": 1, "pubsub": 2, "rapid": 2, "tree": 2}
+FAMILIES = {"be": 1, "parallel": 1, "pubsub": 2, "rapid": 2, "siena": 2, "tree": 2}
 CASES = [(name, seed) for name in VARIANTS for seed in SEEDS[: FAMILIES.get(name.partition("-")[0])]]
 
 

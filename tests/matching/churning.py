@@ -15,6 +15,7 @@ VARIANTS = {
     "dynamic-without-prefetch": ("dynamic", {"patience": 1, "margin": 0.0, "prefetch": False}),
     "static": ("static", {}),
     "counting": ("counting", {}),
+    "siena": ("siena", {}),
     "tree": ("tree", {"waiting": 7}),
     "rapid": ("rapid", {"waiting": 0}),
     "pubsub": ("pubsub", {}),

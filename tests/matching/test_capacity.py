@@ -15,7 +15,7 @@ from harken.model import capacity
 
 pytestmark = pytest.mark.kernel
 
-INDEXES = ["counting", "propagation", "static", "dynamic", "tree", "rapid", "pubsub", "be-tree"]
+INDEXES = ["counting", "propagation", "static", "dynamic", "tree", "rapid", "pubsub", "be-tree", "siena"]
 KNOWN = [(id, f"a = {id} AND b < {id}") for id in range(20)]
 EVENTS = [{"a": 3, "b": 1}, {"a": 3, "b": 3}, {"a": 19, "b": 0, "c": 1}, {"c": 1}]
 MORE = {
@@ -32,7 +32,9 @@ MORE = {
 OF_CLUSTERS = ("LINES", "DIMENSIONS", "PREDICATES", "CLAUSES", "SLOTS")
 OF_LISTS = ("WORDS", "DIMENSIONS", "PREDICATES", "CLAUSES", "SLOTS")
 OF_TREES = ("TREE_WORDS", "DIMENSIONS", "PREDICATES", "CLAUSES", "SLOTS")
-LIMITS = {"be-tree": OF_LISTS, "counting": OF_LISTS, "pubsub": OF_LISTS, "tree": OF_TREES, "rapid": OF_TREES}
+LIMITS = dict.fromkeys(("be-tree", "counting", "pubsub", "siena"), OF_LISTS) | dict.fromkeys(
+    ("tree", "rapid"), OF_TREES
+)
 CASES = [(algorithm, limit) for algorithm in INDEXES for limit in LIMITS.get(algorithm, OF_CLUSTERS)]
 
 

@@ -44,6 +44,10 @@ _ALGORITHMS: dict[str, Algorithm] = {
         "harken.matching.trees.rapid:RapidMatcher",
         "search trees of their own for events with few properties, in which little is left to ask",
     ),
+    "siena": Algorithm(
+        "harken.matching.siena.matcher:SienaMatcher",
+        "finds constraints by name and operator and counts those of each clause, in a table made anew for changes",
+    ),
     "static": Algorithm(
         "harken.matching.clusters.static:StaticMatcher",
         "clusters under keys of several attributes, chosen by cost for what is there",

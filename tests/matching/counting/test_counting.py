@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from harken.matching.contract import Incoming
-from harken.matching.counting.kernels.matching import WORTH_COPYING
 from harken.matching.counting.matcher import SPARE, ClauseLists, CountingMatcher
 from harken.matching.encoding.workspace import FIRST_RESULTS
 from harken.matching.events.batch import EventBatch
 from harken.matching.reference import ReferenceMatcher
 from harken.matching.structures.clauses import WASTE
 from harken.matching.structures.kernels.clauses import END, END_WORD, FREE_WORDS
+from harken.matching.structures.kernels.counters import WORTH_COPYING
 from harken.model.expressions import TRUE, And, Comparator, Comparison, Or
 from tests.strategies import FREE, Generator
 

@@ -41,7 +41,7 @@ def test_threads_that_share_events_give_the_same_matches_by_event_and_slot(crowd
 
 
 @pytest.mark.parametrize(
-    "algorithm", ["counting", "tree", "rapid", "pubsub", "be-tree", "propagation", "static", "auto"]
+    "algorithm", ["counting", "siena", "tree", "rapid", "pubsub", "be-tree", "propagation", "static", "auto"]
 )
 @pytest.mark.parametrize("sync", ["static", "lock"])
 def test_every_algorithm_can_share_events(algorithm, sync):
@@ -52,7 +52,7 @@ def test_every_algorithm_can_share_events(algorithm, sync):
     assert found.sort_by(ORDER).equals(engine.match_batch(events, parallel=ALONE).sort_by(ORDER))
 
 
-@pytest.mark.parametrize("algorithm", ["counting", "rapid", "pubsub", "be-tree", "reference"])
+@pytest.mark.parametrize("algorithm", ["counting", "siena", "rapid", "pubsub", "be-tree", "reference"])
 def test_algorithms_without_clusters_say_that_threads_cannot_share_an_event(algorithm):
     engine = Engine(algorithm)
     engine.subscribe_many((at, f"x = {at}") for at in range(10))
@@ -206,13 +206,13 @@ def test_a_clause_of_many_predicates_among_many_attributes_takes_no_room_that_is
     assert engine.match_batch([{"a1": 1}], parallel=Parallel("se-cp", 4))["subscription"].to_pylist() == [1]
 
 
-@pytest.mark.parametrize("algorithm", ["counting", "dynamic", "tree", "rapid", "pubsub", "be-tree"])
+@pytest.mark.parametrize("algorithm", ["counting", "siena", "dynamic", "tree", "rapid", "pubsub", "be-tree"])
 def test_threads_that_wait_hold_on_to_no_index(algorithm):
     engine = Engine(algorithm)
     engine.subscribe_many((at, f"x = {at % 50}") for at in range(500))
     events = [{"x": at % 60} for at in range(200)]
     engine.match_batch(events, parallel=Parallel(threads=4))
-    index = engine._matcher._index
+    index = engine._matcher._index if algorithm != "siena" else engine._matcher._index.table
     held = weakref.ref(
         next(
             each

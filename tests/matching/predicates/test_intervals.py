@@ -8,7 +8,7 @@ from harken import Engine
 
 pytestmark = pytest.mark.kernel
 
-ALGORITHMS = ["propagation", "dynamic", "static", "tree", "rapid", "pubsub", "be-tree", "counting"]
+ALGORITHMS = ["propagation", "dynamic", "static", "tree", "rapid", "pubsub", "be-tree", "counting", "siena"]
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

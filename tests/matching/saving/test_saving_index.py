@@ -20,7 +20,7 @@ from harken.matching.saving import State
 from tests.matching.churning import VARIANTS, Churn, contents, found, index_of, made
 
 pytestmark = pytest.mark.kernel
-WITHOUT_STATISTICS = ("be-tree", "counting", "pubsub", "tree", "rapid")
+WITHOUT_STATISTICS = ("be-tree", "counting", "pubsub", "siena", "tree", "rapid")
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 
 AS_PYTHON = os.environ.get("NUMBA_DISABLE_JIT") == "1"

@@ -25,6 +25,7 @@ ENGINES: dict[str, tuple[str, dict[str, object], int]] = {
     "static": ("static", {"checks_per_lookup": 0.0}, 60),
     "propagation": ("propagation", {}, 60),
     "counting": ("counting", {}, 60),
+    "siena": ("siena", {}, 60),
     "tree": ("tree", {"waiting": 5}, 60),
     "rapid": ("rapid", {"waiting": 5}, 60),
     "pubsub": ("pubsub", {"bucket_size": 3}, 60),

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.matching.contract import AccessPath, Slots, Stats
-from harken.matching.counting.kernels.matching import Lists, enter, match_events, move_lists, take_out
+from harken.matching.counting.kernels.matching import enter, match_events, move_lists, take_out
 from harken.matching.counting.kernels.soundness import lists_are_sound, regions_are_sound
 from harken.matching.encoding.clauses import ClauseMatcher, predicates_of
 from harken.matching.encoding.workspace import Workspace
@@ -23,6 +23,7 @@ from harken.matching.predicates.soundness import in_use
 from harken.matching.saving import Arrays, State, require
 from harken.matching.structures.clauses import WASTE
 from harken.matching.structures.kernels.clauses import EVERY, Contents, Counters, count_words
+from harken.matching.structures.kernels.counters import Lists
 
 SPARE = 8
 """One part in so many is added to the room that lists need, and to that of the array they are in."""

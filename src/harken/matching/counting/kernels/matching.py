@@ -1,51 +1,24 @@
 """The counting algorithm: hits of clauses, counted predicate by predicate (Fabret et al. 2000, section 5).
 
-**Lists.** Each predicate has the list of the clauses that contain it: a region of one flat array, with room to
-grow. The list of predicate p is number p + 1; list EVERY is that of clauses without predicates, and every event
-walks it.
-
-**Counters** run down: for each clause how many of its predicates are still lacking, the size of the clause to
-begin with. At 0 it matches, and no other number has to be read to see that. After an event all are as before.
-
-The lists that a clause is in are its words (structures/kernels/clauses.py).
+Each predicate has the list of the clauses that contain it, which has room to grow, and each clause a counter, its
+number of predicates to begin with (structures/kernels/counters.py).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from harken.jit import part, tight
-from harken.matching.kernels.layout import (
-    ALONE,
-    CHECKS,
-    REPEATS,
-    Clauses,
-    Events,
-    PredicateArrays,
-    Results,
-    Scratch,
-)
+from harken.matching.kernels.layout import CHECKS, Clauses, Events, PredicateArrays, Results, Scratch
 from harken.matching.kernels.truth import holds, satisfied
 from harken.matching.structures.kernels.clauses import END, EVERY, Contents, add_clause, set_free
+from harken.matching.structures.kernels.counters import Lists, count_down, set_back
 
 if TYPE_CHECKING:
     from harken.matching.structures.kernels.clauses import Counters
-
-WORTH_COPYING = 16
-"""Counters that can be copied in the time in which one is found and set back."""
-
-
-class Lists(NamedTuple):
-    """By list: the clauses that wait for its predicate."""
-
-    start: npt.NDArray[np.int64]
-    length: npt.NDArray[np.int64]
-    capacity: npt.NDArray[np.int64]
-    clause: npt.NDArray[np.uint32]
-    """All regions; in each, clauses in any order."""
 
 
 @part
@@ -71,47 +44,6 @@ def open_lists(
     return count + 1
 
 
-@part
-def count_down(
-    lists: Lists,
-    contents: Contents,
-    number: int,
-    event: int,
-    left: Counters,
-    scratch: Scratch,
-    results: Results,
-    found: int,
-) -> int:
-    """Let the clauses of one list lack one predicate less; how many have matched then, told as far as they fit."""
-    start = lists.start[number]
-    for at in range(start, start + lists.length[number]):
-        clause = lists.clause[at]
-        lacking = left[clause] - 1
-        left[clause] = lacking
-        if lacking == 0:
-            if found < len(results.slot):
-                results.event[found], results.slot[found] = event, contents.slot[clause]
-                scratch.counts[REPEATS] += contents.sibling[clause] != ALONE
-            found += 1
-    return found
-
-
-@part
-def set_back(
-    lists: Lists, contents: Contents, opened: npt.NDArray[np.int32], count: int, steps: int, left: Counters
-) -> None:
-    """Leave the counters as they were before the event, in the way that is shorter after so many steps."""
-    clauses = contents.spare[END]
-    if steps * WORTH_COPYING > clauses:
-        for clause in range(clauses):
-            left[clause] = contents.width[clause]
-        return
-    for number in opened[:count]:
-        start = lists.start[number]
-        for at in range(start, start + lists.length[number]):
-            left[lists.clause[at]] += 1
-
-
 @tight
 def match_events(
     predicates: PredicateArrays,
@@ -134,7 +66,7 @@ def match_events(
         for number in opened[:count]:
             now = count_down(lists, contents, number, event, left, scratch, results, now)
             steps += lists.length[number]
-        set_back(lists, contents, opened, count, steps, left)
+        set_back(lists, contents.width, contents.spare[END], opened, count, steps, left)
         if now > len(results.slot):
             return event, found
         found = now

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.jit import tight
-from harken.matching.counting.kernels.matching import Lists
 from harken.matching.structures.kernels.clauses import NOBODY, Contents
+from harken.matching.structures.kernels.counters import Lists
 
 
 @tight
