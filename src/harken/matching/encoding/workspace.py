@@ -13,6 +13,7 @@ from harken.matching.kernels.layout import (
     ALWAYS,
     CHECKS,
     COUNTERS,
+    NO_VALUE,
     REPEATS,
     RING,
     SHORT_NUMBERS,
@@ -82,6 +83,7 @@ class Workspace:
                 scratch = _scratch(known, dimensions, places, columns)._replace(counts=scratch.counts)
             made = cls(index, scratch, old.results, events=old.events, matches=old.matches)
         made.scratch.truth[:known] = predicates.initial
+        made.scratch.value[1:] = NO_VALUE
         return made
 
     def count(self, events: int, matches: int) -> None:

@@ -69,6 +69,9 @@ MISSING, UNLISTED = -1, 0
 LOWEST, HIGHEST = -(2**62), 2**62
 """Bounds of an interval that has none."""
 
+NO_VALUE = LOWEST - 1
+"""Instead of a label, where an event has no value: within the bounds of no interval."""
+
 BANDS = 64
 LEVELS = 7
 """Levels of the pyramid: 64 bands, 32 pairs of bands, and so on to all."""
@@ -80,7 +83,7 @@ ABOVE_CELLS, BETWEEN_CELLS, CELLS = BANDS, 2 * BANDS, 4 * BANDS
 INTERVAL_WORDS = 4
 """Words of what an order predicate asks for, side by side: the place of its dimension's value in `Scratch.value`,
 the least and the greatest label, and one to spare, so that none is on two cache lines. Of other predicates all are
-0, and so is what stands at that place: they ask for no label, and are not refused."""
+0, and so is what stands at that place: they ask for no label."""
 
 
 class PredicateArrays(NamedTuple):
@@ -213,7 +216,7 @@ class Scratch(NamedTuple):
     touched: npt.NDArray[np.int32]
     """The predicates whose truth has been found out for the event at hand."""
     value: npt.NDArray[np.int64]
-    """By dimension, from 1 on: the order label of the event at hand, or anything without one. The first is 0."""
+    """By dimension, from 1 on: the order label of the event at hand, or NO_VALUE. The first is 0."""
     places: npt.NDArray[np.int64]
     """What events under way open, each in a share of its own."""
     opened: npt.NDArray[np.int64]

@@ -1,7 +1,8 @@
 """Phase one: the truth of predicates for one event (Fabret et al. 2000, section 2.1).
 
 Predicates that the event's values lead to (equalities, members of sets, tests of texts and shapes) are listed
-here; the others are evaluated where they are first met. Either way each is evaluated at most once.
+here; the others are evaluated where they are met. Intervals are compared with the event's label every time, which
+takes no longer than to look up what was found before; of all others the truth is noted, and found out once.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from harken.matching.kernels.layout import (
     INTERVAL_WORDS,
     IS_ABSENT,
     MISSING,
+    NO_VALUE,
     TOUCHED,
     TRUE,
     UNKNOWN,
@@ -86,20 +88,40 @@ def satisfied(predicates: PredicateArrays, events: Events, event: int, touched: 
 
 @part
 def see_values(events: Events, event: int, scratch: Scratch) -> None:
-    """Have the order labels of the event at hand where `may_hold` finds them."""
+    """Have the order labels of the event at hand where intervals find them."""
+    if events.label.shape[1] == 0:
+        return
+    for column in range(1, events.code.shape[1]):
+        of_label = events.label_column[column]
+        if of_label >= 0:
+            is_there = events.code[event, column] != MISSING
+            scratch.value[events.dimension[column] + 1] = events.label[event, of_label] if is_there else NO_VALUE
+
+
+@part
+def forget_values(events: Events, scratch: Scratch) -> None:
+    """Leave no label behind: other events may not have these columns."""
+    if events.label.shape[1] == 0:
+        return
     for column in range(1, events.code.shape[1]):
         if events.label_column[column] >= 0:
-            scratch.value[events.dimension[column] + 1] = events.label[event, events.label_column[column]]
+            scratch.value[events.dimension[column] + 1] = NO_VALUE
+
+
+@part
+def is_within(predicates: PredicateArrays, scratch: Scratch, predicate: int) -> bool:
+    """Whether the event's label is within the bounds of an interval. Other predicates have none to keep."""
+    at = INTERVAL_WORDS * predicate
+    value = scratch.value[predicates.interval[at]]
+    return (predicates.interval[at + 1] <= value) & (value <= predicates.interval[at + 2])
 
 
 @part
 def may_hold(predicates: PredicateArrays, scratch: Scratch, predicate: int) -> bool:
-    """Whether a predicate can be true: not if it is known not to be, or the event's value is out of its bounds."""
+    """Whether a predicate can be true: not if it is known not to be, or is an interval of other labels."""
     known = scratch.truth[predicate]
     if known == UNKNOWN:
-        at = INTERVAL_WORDS * predicate
-        value = scratch.value[predicates.interval[at]]
-        return (predicates.interval[at + 1] <= value) & (value <= predicates.interval[at + 2])
+        return is_within(predicates, scratch, predicate)
     return known != FALSE
 
 
@@ -115,11 +137,12 @@ def mark(predicates: PredicateArrays, events: Events, event: int, scratch: Scrat
 
 @part
 def is_true(predicates: PredicateArrays, events: Events, event: int, scratch: Scratch, predicate: int) -> bool:
-    """The truth of a predicate for the event whose predicates are marked; evaluated if nobody has yet."""
+    """The truth of a predicate for the event whose predicates are marked; evaluated if it is not known."""
     known = scratch.truth[predicate]
     if known == UNKNOWN:
-        is_so = may_hold(predicates, scratch, predicate) and holds(predicates, events, event, predicate)
-        known = TRUE if is_so else FALSE
+        if predicates.interval[INTERVAL_WORDS * predicate] != 0:
+            return is_within(predicates, scratch, predicate)
+        known = TRUE if holds(predicates, events, event, predicate) else FALSE
         scratch.truth[predicate] = known
         scratch.touched[scratch.counts[TOUCHED]] = predicate
         scratch.counts[TOUCHED] += 1
@@ -127,8 +150,9 @@ def is_true(predicates: PredicateArrays, events: Events, event: int, scratch: Sc
 
 
 @part
-def unmark(predicates: PredicateArrays, scratch: Scratch) -> None:
-    """Leave the truth vector as it was before the event."""
+def unmark(predicates: PredicateArrays, events: Events, scratch: Scratch) -> None:
+    """Leave the truth vector and the labels as they were before the event."""
     for at in range(scratch.counts[TOUCHED]):
         predicate = scratch.touched[at]
         scratch.truth[predicate] = predicates.initial[predicate]
+    forget_values(events, scratch)

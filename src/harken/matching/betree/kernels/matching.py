@@ -110,7 +110,7 @@ def match_events(
                         waiting = open_directory(tree, top, route.key[at], route, waiting)
             if nodes.length[node] > 0:
                 now = look_into(tree, contents, predicates, events, event, scratch, results, node, now)
-        unmark(predicates, scratch)
+        unmark(predicates, events, scratch)
         if now > len(results.slot):
             return event, found
         found = now

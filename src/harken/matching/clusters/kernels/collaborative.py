@@ -325,5 +325,5 @@ def match_together(
             return FULL, found
         if not meet(control, members, member):
             return STOPPED, found
-        unmark(predicates, scratch)
+        unmark(predicates, events, scratch)
         seat[CHECKING] = 0

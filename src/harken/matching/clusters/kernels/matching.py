@@ -37,7 +37,6 @@ from harken.matching.kernels.layout import (
     SHARED,
     SIBLING,
     SLOT,
-    UNKNOWN,
     VISITS,
     WIDTH,
     Blocks,
@@ -158,7 +157,7 @@ def narrow(
     count: int,
 ) -> int:
     """Of the survivors of one long cluster, keep those whose predicates all hold, column by column; how many."""
-    truth, survivors = scratch.truth, scratch.survivors
+    survivors = scratch.survivors
     capacity, width = np.int64(words[base + CAPACITY]), np.int64(words[base + WIDTH])
     for column in range(width):
         kept = 0
@@ -166,9 +165,7 @@ def narrow(
             entry = survivors[at]
             word = np.int64(words[entry + column * capacity])
             survivors[kept] = entry
-            if truth[word] == UNKNOWN:
-                is_true(predicates, events, event, scratch, word)
-            kept += np.int64(truth[word])
+            kept += is_true(predicates, events, event, scratch, word)
         count = kept
     return count
 
@@ -342,7 +339,7 @@ def check_event(
             )
     if found >= 0:
         found = settle_all(predicates, blocks, events, event, scratch, ahead, count, results, found)
-    unmark(predicates, scratch)
+    unmark(predicates, events, scratch)
     scratch.counts[VISITS] += visits
     scratch.counts[CHECKS] += checks
     return found

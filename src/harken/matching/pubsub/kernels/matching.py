@@ -247,7 +247,7 @@ def match_events(
                     bucket,
                     now,
                 )
-        unmark(predicates, scratch)
+        unmark(predicates, events, scratch)
         if now > len(results.slot):
             return event, found
         found = now

@@ -286,7 +286,7 @@ def match_events(
         now = scan(predicates, contents, forest.built, events, event, scratch, results, now)
         scratch.counts[VISITS] += segments
         forget_properties(scratch, listed)
-        unmark(predicates, scratch)
+        unmark(predicates, events, scratch)
         if now > len(results.slot):
             return event, found
         found = now
