@@ -81,6 +81,19 @@ def test_numbers_are_those_of_the_events_however_answers_are_gathered(
         assert sorted(row.event for row in gathered.collect()) == numbers
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_events_that_a_query_spells_out_have_numbers_of_their_own(
+    spark: SparkSession, everything: Index, strategy: str
+) -> None:
+    """Spark computes columns of such rows before it divides them among tasks."""
+    events = spark.sql("SELECT * FROM VALUES (0), (1), (2), (3), (4), (5), (6), (7) AS rows (id)")
+    assert events.rdd.getNumPartitions() > 1
+    pairs = match(events, everything, strategy=strategy).collect()  # type: ignore[call-overload]
+    assert len({row.event for row in pairs}) == 8
+    grouped = match(events, everything, event_id="id", how="grouped", strategy=strategy)  # type: ignore[call-overload]
+    assert {row.event: sorted(row.subscriptions) for row in grouped.collect()} == {id: [1, 2] for id in range(8)}
+
+
 def test_events_of_equal_ids_are_grouped_apart(spark: SparkSession, everything: Index) -> None:
     events = spark.createDataFrame([(1, "a"), (1, "b"), (None, "c")], "id int, name string")
     for strategy in STRATEGIES:

@@ -108,7 +108,7 @@ def select(
 ) -> tuple[DataFrame, Transport]:
     """The columns that subscriptions of this profile ask for, then others, given by name; and how they lie.
 
-    If events are to be numbered, the partition that each is in comes between.
+    If events are to be numbered, their numbers come between.
 
     SchemaError, before anything runs, if a column is of another type than is declared, unless events at fault are
     to be collected.
@@ -134,8 +134,9 @@ def select(
     ]
     through = [f"{expression} AS o{at}" for at, expression in enumerate(expressions[len(asked) :])]
     if numbered:
-        # Not that of the task: it does several, where its answers are coalesced.
-        columns.append("spark_partition_id() AS partition")
+        # By Spark itself: a task does several partitions where its answers are coalesced, and rows that a query
+        # spells out have none while their columns are computed.
+        columns.append("monotonically_increasing_id() AS number")
     elif not columns and not through:
         columns.append("0 AS rows")  # without any column, Spark would not hand rows over
     return events.selectExpr(*columns, *through), Transport(tuple(asked), shapes, len(through), foreign)

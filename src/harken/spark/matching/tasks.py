@@ -31,9 +31,6 @@ MOST_BYTES = 64 << 20
 REJECT_COLUMNS = ("event", "attribute", "reason", "value")
 """What is told of events that cannot be matched."""
 
-PARTITION_BITS = 33
-"""Numbers of events leave so many bits for the row within its partition, as Spark's own ids do."""
-
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -57,7 +54,7 @@ class Request:
     prefix: str | None = None
     """What comes before the numbers of events, which are strings then."""
 
-    def to_match(self, table: pa.Table, first: int) -> Iterator[tuple[Rows | None, pa.Table]]:
+    def to_match(self, table: pa.Table) -> Iterator[tuple[Rows | None, pa.Table]]:
         """The events to match, in parts in which every column is of one type, and which rows they are."""
         for rows, events in self.transport.parts(table):
             faults = {} if self.schema is None else column_faults(leaf_columns(events), self.schema)
@@ -66,9 +63,7 @@ class Request:
                 continue
             if not self.collect:
                 row = min(faults)
-                raise self._told(
-                    faults[row], events, self._id(table, row if rows is None else int(rows[row]), first)
-                )
+                raise self._told(faults[row], events, self._id(table, row if rows is None else int(rows[row])))
             kept = np.delete(np.arange(events.num_rows), list(faults))
             yield kept if rows is None else rows[kept], events.take(pa.array(kept))
 
@@ -80,11 +75,10 @@ class Request:
             for row, error in column_faults(leaf_columns(events), self.schema).items():
                 yield row if rows is None else int(rows[row]), self._told(error, events)
 
-    def _id(self, table: pa.Table, row: int, first: int) -> str:
+    def _id(self, table: pa.Table, row: int) -> str:
         """What an event is called in the answer."""
-        if not self.named:
-            return f"{self.prefix or ''}{first + row}"
-        return str(self.transport.handed_through(table)[0][row].as_py())
+        said = self.transport.handed_through(table)[0] if self.named else self._names(table)
+        return str(said[row].as_py())
 
     def _told(self, error: EventError, events: pa.Table, event: str | None = None) -> EventError:
         """A fault of an event, in Spark's words where its value has travelled in another form."""
@@ -97,18 +91,14 @@ class Request:
         value = events.column(at)[error.row].as_py().decode()
         return EventError(said, attribute=named, row=error.row, value=value, event=event)
 
-    def columns(self, table: pa.Table, first: int) -> list[pa.ChunkedArray]:
+    def columns(self, table: pa.Table) -> list[pa.ChunkedArray]:
         """The columns of events that go into the answer: their ids, and what is kept."""
         through = self.transport.handed_through(table)
-        return [self._names(first, table.num_rows), *through] if self.numbered else through
+        return [self._names(table), *through] if self.numbered else through
 
-    def first_number(self, table: pa.Table) -> int:
-        """The number of the first event of a partition, of which these are some; 0 if events are not numbered."""
-        return table.column(len(self.transport.attributes))[0].as_py() << PARTITION_BITS if self.numbered else 0
-
-    def _names(self, first: int, count: int) -> pa.ChunkedArray:
+    def _names(self, table: pa.Table) -> pa.ChunkedArray:
         """What events are called: by their numbers, behind the prefix if there is one."""
-        numbers = pa.chunked_array([pa.array(np.arange(first, first + count))])
+        numbers = table.column(len(self.transport.attributes))
         if self.prefix is None:
             return numbers
         return pc.binary_join_element_wise(self.prefix, numbers.cast(pa.string()), "")
@@ -117,17 +107,17 @@ class Request:
 def match_events(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Match batches with the whole index, shard by shard, where they are."""
     index = open_index(request.parts)
-    for first, table in _tables(request, batches):
-        columns = request.columns(table, first)
-        for part, events in request.to_match(table, first):
+    for table in _joined(batches):
+        columns = request.columns(table)
+        for part, events in request.to_match(table):
             for rows, ids in index.matches(events, request.at):
                 yield from _answer(request, (rows if part is None else part[rows], ids), columns)
 
 
 def reject_events(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The events of batches that cannot be matched: which, the attribute at fault, the reason and the value."""
-    for first, table in _tables(request, batches):
-        event = request.columns(table, first)[0]
+    for table in _joined(batches):
+        event = request.columns(table)[0]
         faults = sorted(request.faults(table), key=lambda fault: fault[0])
         if faults:
             told = [[error.attribute for _, error in faults], [error.reason for _, error in faults]]
@@ -142,9 +132,9 @@ def route_events(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterato
     router = open_router(request.parts.division)
     base = np.concatenate([[0], np.cumsum(request.copies)])
     turn = [_partition()] * len(request.copies)
-    for first, table in _tables(request, batches):
-        through = request.columns(table, first)
-        for part, events in request.to_match(table, first):
+    for table in _joined(batches):
+        through = request.columns(table)
+        for part, events in request.to_match(table):
             packet = pa.Table.from_arrays(
                 [*events.columns, *(each if part is None else each.take(pa.array(part)) for each in through)],
                 [*(f"a{name}" for name in events.column_names), *(f"o{at}" for at in range(_through(request)))],
@@ -175,15 +165,8 @@ def _through(request: Request) -> int:
     return request.transport.others + request.numbered
 
 
-def _tables(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
-    """Batches joined to tables that are worth matching, each with the number of its first event."""
-    before = 0
-    for table in _joined(batches):
-        yield request.first_number(table) + before, table
-        before += table.num_rows
-
-
 def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Batches joined to tables that are worth matching."""
     waiting: list[pa.RecordBatch] = []
     rows = taken = 0
     for batch in batches:
