@@ -12,6 +12,7 @@ PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+IN_MEMORY := sh scripts/in-memory.sh
 
 .PHONY: demo test test-fast test-compiled test-interpreted test-bounds test-long test-install test-pythons check lock clean
 
@@ -23,10 +24,10 @@ test: $(READY)
 	@$(MAKE) --no-print-directory --jobs 3 KERNELS="$(CONTRACTS)" test-compiled test-interpreted test-bounds
 
 test-compiled: $(READY)
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(IN_MEMORY) $(BIN)/pytest -n 2 --dist worksteal
 
 test-fast: $(READY)
-	$(BIN)/pytest -n 2 --dist worksteal -m "not install and not long and not service"
+	$(IN_MEMORY) $(BIN)/pytest -n 2 --dist worksteal -m "not install and not long and not service"
 
 # The contract, as part of all tests, or whatever tests kernels, if one of the next two is asked for.
 CONTRACTS := tests/contract/test_contract.py tests/symmetric/test_memory.py tests/symmetric/test_memory_capacity.py
@@ -34,11 +35,11 @@ KERNELS := tests
 
 # Kernels are Python too, and must do the same.
 test-interpreted: $(READY)
-	NUMBA_DISABLE_JIT=1 nice -n 5 $(BIN)/pytest --quiet -p no:cacheprovider -m kernel $(KERNELS)
+	NUMBA_DISABLE_JIT=1 nice -n 5 $(IN_MEMORY) $(BIN)/pytest --quiet -p no:cacheprovider -m kernel $(KERNELS)
 
 # Every index of every kernel is checked.
 test-bounds: $(READY)
-	NUMBA_BOUNDSCHECK=1 nice -n 5 $(BIN)/pytest --quiet -p no:cacheprovider -m kernel $(KERNELS)
+	NUMBA_BOUNDSCHECK=1 nice -n 5 $(IN_MEMORY) $(BIN)/pytest --quiet -p no:cacheprovider -m kernel $(KERNELS)
 
 # What takes minutes: object stores and HDFS, Kafka, Spark Connect, experiments, and processes that are killed.
 test-long: $(READY)

@@ -11,19 +11,24 @@ import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from harken import Engine
 from harken.model.evaluation import truth
 from harken.model.expressions import Expression
-from tests.contract.checks import Event, Make, Matches, found_in_batch, found_one_by_one
+from tests.contract.checks import Event, Make
 from tests.strategies import FREE, Generator
 
 OTHERS = 1_000_000
 """Ids from here on are not of the crowd."""
 
 THREADS = 4
+
+Ids = TypeVar("Ids", int, npt.NDArray[np.int64])
 
 ALIKE = 16
 """So many of a crowd ask for the same: a crowd is there for its matches, not for its constants."""
@@ -34,7 +39,7 @@ def crowd(first: int, last: int) -> list[tuple[int, str]]:
     return [(id, f"a = 1 AND b < {rank(id)}") for id in range(first, last)]
 
 
-def rank(id: int) -> int:
+def rank(id: Ids) -> Ids:
     return id - id % ALIKE
 
 
@@ -43,9 +48,34 @@ def event_with(matches: int, size: int) -> Event:
     return {"a": 1, "b": max(size - matches, 0) - 1}
 
 
-def crowd_matches(events: Sequence[Event], size: int) -> Matches:
+def crowd_matches(events: Sequence[Event], size: int) -> list[int]:
     """What a crowd of this size matches, by arithmetic."""
-    return [(row, id) for row, event in enumerate(events) for id in range(rank(int(event["b"])) + ALIKE, size)]
+    first = [rank(int(event["b"])) + ALIKE for event in events]
+    return numbered(
+        np.repeat(np.arange(len(first)), [max(size - each, 0) for each in first]), _ranges(first, size)
+    )
+
+
+def _ranges(first: Sequence[int], last: int) -> npt.NDArray[np.int64]:
+    return np.concatenate([np.arange(each, last) for each in first])
+
+
+def numbered(rows: npt.ArrayLike, ids: npt.ArrayLike) -> list[int]:
+    """Matches as one number each, ascending: tens of thousands of pairs would take long to compare."""
+    return np.sort(np.asarray(rows, np.int64) << 32 | np.asarray(ids, np.int64)).tolist()
+
+
+def found_one_by_one(engine: Engine, events: Sequence[Event]) -> list[int]:
+    """All matches, event by event."""
+    found = [engine.match(event) for event in events]
+    return numbered(np.repeat(np.arange(len(found)), list(map(len, found))), [id for ids in found for id in ids])
+
+
+def found_in_batch(engine: Engine, events: object) -> list[int]:
+    """All matches, in one call."""
+    rows, ids = (column.to_numpy() for column in engine.match_batch(events).columns)
+    assert np.all(rows[1:] >= rows[:-1]), "events ascend"
+    return numbered(rows, ids)
 
 
 def check_many_matches_and_few_take_turns(make: Make, size: int, seed: int) -> None:
@@ -139,11 +169,14 @@ class _Mixture:
         thresholds = [self.chance.choice([0, 1, 2 * self.size - 3, 2 * self.size]) for _ in range(count)]
         return [{**self.generator.event(), "a": 1, "b": threshold} for threshold in thresholds]
 
-    def expected(self, events: Sequence[Event]) -> Matches:
-        found = [(row, id) for row, event in enumerate(events) for id in self.crowd if rank(id) > int(event["b"])]
+    def expected(self, events: Sequence[Event]) -> list[int]:
+        crowd, rows, ids = np.array(sorted(self.crowd), np.int64), list[int](), list[int]()
         for row, event in enumerate(events):
-            found += [(row, id) for id, each in self.others.items() if truth(each, event) is True]
-        return sorted(found)
+            found = crowd[rank(crowd) > int(event["b"])].tolist()
+            found += [id for id, each in self.others.items() if truth(each, event) is True]
+            rows += len(found) * [row]
+            ids += found
+        return numbered(rows, ids)
 
 
 def check_several_threads_match_at_once(make: Make, size: int, seed: int) -> None:

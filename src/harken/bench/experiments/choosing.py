@@ -35,7 +35,7 @@ PATIENCE = 0.5
 
 def run(bench: Bench) -> Result:
     """Match events of each workload with each algorithm."""
-    size, most = bench.pick((2_000, 200), (100_000, 20_000))
+    size, most = bench.pick((500, 100), (100_000, 20_000))
     figures, ratios = list[Figure](), list[Ratio]()
     for name in WORKLOADS:
         found = _measured(bench, workload(name, bench.seed), size, most, name)
