@@ -69,6 +69,6 @@ $(READY): requirements.lock pyproject.toml scripts/ensure-java.sh scripts/find-p
 	@sh scripts/ensure-java.sh
 	@echo "Setting up $(VENV) from requirements.lock (once) ..."
 	@python=$$(sh scripts/find-python.sh $(PYTHON)) && "$$python" -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes --requirement requirements.lock
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
