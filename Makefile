@@ -12,7 +12,7 @@ PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-IN_MEMORY := sh scripts/in-memory.sh
+IN_MEMORY := $(BIN)/python scripts/in-memory.py
 
 .PHONY: demo test test-fast test-compiled test-interpreted test-bounds test-long test-install test-pythons check lock clean
 

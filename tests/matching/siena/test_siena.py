@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -37,15 +38,15 @@ def test_names_are_found_with_their_type_and_others_are_not(seed: int) -> None:
     kinds = [Kind.NUMBER, Kind.STRING, None]
     keys = [(name, kind) for name in sorted(known) for kind in kinds if chance.random() < 0.6]
     chance.shuffle(keys)
-    names = _names([Dimension(at, name, kind) for at, (name, kind) in enumerate(keys)])
+    names = _names([Dimension(2 * at, name, kind) for at, (name, kind) in enumerate(keys)], 2 * len(keys))
     for name in known | {"".join(chance.choices(letters, k=4)) for _ in range(60)}:
         for kind in kinds:
-            expected = keys.index((name, kind)) if (name, kind) in keys else UNKNOWN_NAME
+            expected = 2 * keys.index((name, kind)) if (name, kind) in keys else UNKNOWN_NAME
             assert found(names, f"{name}\0{kind.value if kind else ''}".encode()) == expected
 
 
 def test_no_name_is_found_where_there_is_none() -> None:
-    assert found(_names([]), b"a") == UNKNOWN_NAME
+    assert found(_names([], 0), b"a") == UNKNOWN_NAME
 
 
 def test_a_range_holds_only_with_both_of_its_ends() -> None:
@@ -100,3 +101,27 @@ def test_a_table_is_made_once_for_all_changes_before_an_event(monkeypatch: pytes
     engine.subscribe(200, "n = 7")
     assert sorted(engine.match({"n": 7})) == [7, 200]
     assert len(made) == 2
+
+
+def test_attributes_that_nobody_asks_of_any_more_take_no_part_in_tables() -> None:
+    engine = Engine("siena")
+    engine.subscribe(0, "x > 1")
+    assert engine.match({"x": 2}) == [0]
+    small = engine._matcher._index.table.names
+    engine.subscribe_many((at, f"attribute_{at} > 1") for at in range(1, 500))
+    assert engine.match({"x": 2, "attribute_7": 3}) == [0, 7]
+    engine.unsubscribe_many(range(1, 500))
+    assert engine.match({"x": 2, "attribute_7": 3}) == [0]
+    assert len(engine._matcher._index.table.names.text) == len(small.text)
+
+
+def test_threads_that_wait_hold_no_table_of_before() -> None:
+    engine = Engine("siena")
+    engine.subscribe_many((at, f"n = {at}") for at in range(100))
+    held = list[object]()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(engine.match, {"n": 1}).result()
+        held.append(engine._matcher._index)
+        engine.subscribe(100, "n = 1")
+        assert held[0].nbytes == 0  # type: ignore[attr-defined]
+        assert pool.submit(engine.match, {"n": 1}).result() == [1, 100]

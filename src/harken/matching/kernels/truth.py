@@ -89,8 +89,6 @@ def satisfied(predicates: PredicateArrays, events: Events, event: int, touched: 
 @part
 def see_values(events: Events, event: int, scratch: Scratch) -> None:
     """Have the order labels of the event at hand where intervals find them."""
-    if events.label.shape[1] == 0:
-        return
     for column in range(1, events.code.shape[1]):
         of_label = events.label_column[column]
         if of_label >= 0:
@@ -101,8 +99,6 @@ def see_values(events: Events, event: int, scratch: Scratch) -> None:
 @part
 def forget_values(events: Events, scratch: Scratch) -> None:
     """Leave no label behind: other events may not have these columns."""
-    if events.label.shape[1] == 0:
-        return
     for column in range(1, events.code.shape[1]):
         if events.label_column[column] >= 0:
             scratch.value[events.dimension[column] + 1] = NO_VALUE

@@ -6,8 +6,9 @@ pays for it with a count for each end. Its work for an event is how many filters
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,10 @@ from harken.matching.siena.kernels.building import enter, take_out
 from harken.matching.siena.kernels.matching import Opened, Table, match_events
 from harken.matching.siena.table import forwarding_table
 from harken.matching.structures.kernels.clauses import EVERY, Contents, count_words
+from harken.model.values import Kind
+
+Asked: TypeAlias = Mapping[str, Mapping[Kind | None, Dimension]]
+"""By attribute and kind, the dimensions that something is asked of."""
 
 
 class SienaIndex:
@@ -31,18 +36,23 @@ class SienaIndex:
     Several threads may ask at once: then each makes one, all the same, and the last is kept.
     """
 
-    def __init__(self, contents: Contents, predicates: PredicateArrays, dimensions: Sequence[Dimension]) -> None:
+    def __init__(self, contents: Contents, predicates: PredicateArrays, dimensions: Asked) -> None:
         self.contents = contents
         self.predicates = predicates
         self._dimensions = dimensions
         self._table: Table | None = None
+
+    def forget(self) -> None:
+        """Hold no table any more: threads that have matched and wait may hold on to this."""
+        self._table = None
 
     @property
     def table(self) -> Table:
         """The forwarding table. Linear in the clauses, the first time."""
         table = self._table
         if table is None:
-            table = self._table = forwarding_table(self.contents, self.predicates, self._dimensions)
+            asked = [each for of_attribute in self._dimensions.values() for each in of_attribute.values()]
+            table = self._table = forwarding_table(self.contents, self.predicates, asked)
         return table
 
     @property
@@ -72,7 +82,7 @@ class SienaMatcher(ClauseMatcher):
 
     def __init__(self) -> None:
         super().__init__()
-        self._changed()
+        self._index = self._new_index()
 
     def access(self, slot: int) -> list[AccessPath]:
         """How events find the clauses of a subscription: through every predicate of each."""
@@ -113,8 +123,12 @@ class SienaMatcher(ClauseMatcher):
 
     def _changed(self) -> None:
         self._encoder.refresh()
+        self._index.forget()
+        self._index = self._new_index()
+
+    def _new_index(self) -> SienaIndex:
         predicates = self._predicates
-        self._index = SienaIndex(self._contents.arrays(), predicates.arrays(), predicates.dimensions)
+        return SienaIndex(self._contents.arrays(), predicates.arrays(), predicates.by_attribute)
 
     def _fitted(self, old: Workspace | None) -> Workspace:
         index = self._index

@@ -19,14 +19,17 @@ from harken.matching.kernels.layout import (
 from harken.matching.predicates.dimensions import Dimension
 from harken.matching.siena.kernels.building import count_filters, fill_lists
 from harken.matching.siena.kernels.matching import Constraints, Table
-from harken.matching.siena.kernels.names import NO_NODE, Names, enter_names
+from harken.matching.siena.kernels.names import NO_NODE, UNKNOWN_NAME, Names, enter_names
 from harken.matching.structures.kernels.clauses import Contents
 from harken.matching.structures.kernels.counters import Lists
 
 
 def forwarding_table(contents: Contents, predicates: PredicateArrays, dimensions: Sequence[Dimension]) -> Table:
-    """A table for these clauses. Linear in them, but for putting the ends of ranges in their order."""
-    constraints = _constraints(predicates, len(dimensions))
+    """A table for these clauses, which ask of these dimensions and no others.
+
+    Linear in the clauses, but for putting names and the ends of ranges in their order.
+    """
+    constraints = _constraints(predicates, len(predicates.equal_first))
     ends = np.ones(len(predicates.operator) + 1, np.int64)  # a word is the number of a predicate plus 1
     ends[np.intersect1d(constraints.lower, constraints.upper) + 1] = 2
     length, lacking = np.zeros(len(ends), np.int64), np.zeros(len(contents.first), np.int64)
@@ -35,7 +38,8 @@ def forwarding_table(contents: Contents, predicates: PredicateArrays, dimensions
         np.cumsum(length) - length, np.zeros_like(length), length, np.zeros(int(length.sum()), np.uint32)
     )
     fill_lists(contents, lists)
-    return Table(_names(dimensions), constraints, lists, lacking.astype(_counters(lacking)))
+    names = _names(dimensions, len(predicates.equal_first))
+    return Table(names, constraints, lists, lacking.astype(_counters(lacking)))
 
 
 def _counters(lacking: npt.NDArray[np.int64]) -> np.dtype[np.unsignedinteger]:
@@ -64,13 +68,16 @@ def _by_dimension(
     return numbers.astype(np.int32), first.astype(np.int64)
 
 
-def _names(dimensions: Sequence[Dimension]) -> Names:
-    """The names of dimensions, each with its type: no type has a null character in its name."""
+def _names(dimensions: Sequence[Dimension], count: int) -> Names:
+    """The names of dimensions below this number, each with its type, whose own name has no null character."""
     texts = [f"{each.attribute}\0{each.kind.value if each.kind else ''}".encode() for each in dimensions]
     text = np.frombuffer(b"".join(texts), np.uint8)
     bounds = np.cumsum([0, *map(len, texts)])
     byte, (lower, equal, higher, end) = np.zeros_like(text), np.full((4, len(text)), NO_NODE, np.int32)
-    names = Names(byte, lower, equal, higher, end, text, bounds)
+    numbers = np.array([each.number for each in dimensions], np.int32)
+    name_of = np.full(count, UNKNOWN_NAME, np.int32)
+    name_of[numbers] = np.arange(len(numbers))
+    names = Names(byte, lower, equal, higher, end, text, bounds, numbers, name_of)
     enter_names(names, _middle_first(sorted(range(len(texts)), key=texts.__getitem__)))
     return names
 

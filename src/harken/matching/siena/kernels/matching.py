@@ -15,7 +15,7 @@ import numpy.typing as npt
 from harken.jit import part, tight
 from harken.matching.kernels.layout import CHECKS, MISSING, Events, PredicateArrays, Results, Scratch
 from harken.matching.kernels.truth import holds, satisfied_also, satisfied_in
-from harken.matching.siena.kernels.names import Names, find_name
+from harken.matching.siena.kernels.names import UNKNOWN_NAME, Names, find_name
 from harken.matching.structures.kernels.clauses import END, EVERY, Contents
 from harken.matching.structures.kernels.counters import Lists, count_down, set_back
 
@@ -79,11 +79,11 @@ def match_events(
     Returns the first event not matched and how many results there are.
     """
     for column in range(1, len(events.dimension)):
+        opened.dimension[column] = UNKNOWN_NAME
         dimension = events.dimension[column]
-        if dimension >= 0:
-            bounds = table.names.bounds
-            dimension = find_name(table.names, bounds[dimension], bounds[dimension + 1])
-        opened.dimension[column] = dimension
+        if dimension >= 0 and table.names.name_of[dimension] != UNKNOWN_NAME:
+            name, bounds = table.names.name_of[dimension], table.names.bounds
+            opened.dimension[column] = find_name(table.names, bounds[name], bounds[name + 1])
     found = 0
     for event in range(start, events.code.shape[0]):
         count, steps, now = _open_lists(table.constraints, predicates, events, event, opened), 0, found

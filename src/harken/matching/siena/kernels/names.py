@@ -29,11 +29,15 @@ class Names(NamedTuple):
     equal: npt.NDArray[np.int32]
     higher: npt.NDArray[np.int32]
     end: npt.NDArray[np.int32]
-    """Which name ends here, or UNKNOWN_NAME."""
+    """The dimension whose name ends here, or UNKNOWN_NAME."""
     text: npt.NDArray[np.uint8]
     """The bytes of all names, one behind the other."""
     bounds: npt.NDArray[np.int64]
     """Name n is text[bounds[n] : bounds[n + 1]]. None is empty."""
+    dimension: npt.NDArray[np.int32]
+    """By name: the dimension that is called so."""
+    name_of: npt.NDArray[np.int32]
+    """By dimension: its name, or UNKNOWN_NAME if nothing is asked of it."""
 
 
 @tight
@@ -53,7 +57,7 @@ def enter_names(names: Names, order: npt.NDArray[np.int64]) -> None:
             elif byte > names.byte[node]:
                 ways = names.higher
             elif at == last:
-                names.end[node] = name
+                names.end[node] = names.dimension[name]
                 break
             else:
                 at += 1
@@ -74,7 +78,7 @@ def _new_node(names: Names, node: int, byte: int) -> int:
 
 @part
 def find_name(names: Names, begin: int, end: int) -> int:
-    """Which name stands between two places of `text`, or UNKNOWN_NAME. There has to be something."""
+    """The dimension whose name stands between two places of `text`, or UNKNOWN_NAME; something has to."""
     node, at = np.int64(0 if len(names.byte) else NO_NODE), begin
     while node != NO_NODE:
         byte = names.text[at]
