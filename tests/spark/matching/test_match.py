@@ -81,6 +81,32 @@ def test_numbers_are_those_of_the_events_however_answers_are_gathered(
         assert sorted(row.event for row in gathered.collect()) == numbers
 
 
+def test_texts_of_any_collation_or_bound_are_texts(lent_spark: SparkSession, tmp_path: Path) -> None:
+    """Spark compares some by rules of its own; here they are equal if they are the same."""
+    lent_spark.conf.set("spark.sql.preserveCharVarcharTypeInfo", "true")
+    events = lent_spark.sql(
+        "SELECT 'e' COLLATE UTF8_LCASE AS id, 'camera' COLLATE UTF8_LCASE AS item, "
+        "CAST('ab' AS VARCHAR(9)) AS bound, CAST('ab' AS CHAR(4)) AS padded, "
+        "named_struct('deep', 'x' COLLATE UNICODE) AS s"
+    )
+    asked = {
+        "item": "item = 'camera'",
+        "case": "item = 'Camera'",
+        "bound": "bound IN ('ab', 'cd')",
+        "padded": "padded LIKE 'ab%'",
+        "deep": "s.deep >= 'x'",
+    }
+    store = Subscriptions.create(tmp_path / "subscriptions", schema={"item": "string"})
+    store.append([("declared", "item LIKE 'cam%'")])
+    for strategy in STRATEGIES:
+        frame = lent_spark.createDataFrame(list(asked.items()), "id string, expression string")
+        found = match(events, frame, event_id="id", keep=["item"], strategy=strategy)
+        assert sorted(row.subscription for row in found.collect()) == ["bound", "deep", "item", "padded"]
+    assert [(row.event, row.subscription) for row in match(events, store, event_id="id").collect()] == [
+        ("e", "declared")
+    ]
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_events_that_a_query_spells_out_have_numbers_of_their_own(
     spark: SparkSession, everything: Index, strategy: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,6 +24,7 @@ from harken.spark import (
     match_stream,
 )
 from harken.spark.streaming.ledger import Ledger
+from harken.spark.streaming.sinks.contract import Placed, place_of
 
 PATIENCE = 300
 """Seconds after which a query, or what it should have done, is given up."""
@@ -117,10 +118,24 @@ class Scene:
 
 
 @dataclass
-class After:
-    """A sink that does something after certain batches."""
+class Around:
+    """A sink around another, which is where its matches are."""
 
     sink: Sink
+
+    @property
+    def place(self) -> str:
+        return place_of(self.sink)
+
+    def check(self, columns: Sequence[str]) -> None:
+        if isinstance(self.sink, Placed):
+            self.sink.check(columns)
+
+
+@dataclass
+class After(Around):
+    """A sink that does something after certain batches."""
+
     deeds: Mapping[int, Callable[[], object]]
 
     def write(self, batch: int, matches: DataFrame, query: Query) -> None:
@@ -130,10 +145,9 @@ class After:
 
 
 @dataclass
-class FailsOnce:
+class FailsOnce(Around):
     """A sink that fails in one batch, before or after all is written."""
 
-    sink: Sink
     batch: int
     late: bool
     failed: bool = field(default=False)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame
 
 from harken.errors import (
     ArgumentError,
@@ -21,6 +22,7 @@ from harken.errors import (
 )
 from harken.spark import (
     DatabaseSink,
+    Query,
     Subscriptions,
     TableSink,
     match_stream,
@@ -144,6 +146,34 @@ def test_a_batch_that_is_pending_does_not_go_to_another_output(scene: Scene, tmp
     with pytest.raises(StreamError, match=r"went to .* so far, not to .*name that one"):
         scene.start(sink=TableSink(tmp_path / "elsewhere"))
     scene.run()
+    assert scene.matches() == {0: [(1, "a")]}
+
+
+class Plain:
+    """A sink of somebody else's, which knows nothing but how to write."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[object, ...]] = []
+
+    def write(self, batch: int, matches: DataFrame, query: Query) -> None:
+        self.rows += [(batch, *row) for row in matches.collect()]
+
+
+def test_a_batch_that_is_pending_stays_with_the_sink_of_before_though_that_has_no_place(scene: Scene) -> None:
+    scene.subscriptions.append([("a", "x > 1")])
+    scene.arrive((1, 5))
+    scene.run()
+    (scene.checkpoint / "spark" / "commits" / "0").unlink()
+    plain = Plain()
+    with pytest.raises(StreamError, match=r"went to .*matches so far, not to a sink of the type Plain"):
+        scene.start(sink=plain)
+    scene.run()
+    scene.arrive((2, 5))
+    scene.run(sink=plain)
+    (scene.checkpoint / "spark" / "commits" / "1").unlink()
+    with pytest.raises(StreamError, match=r"went to a sink of the type Plain so far, not to .*matches"):
+        scene.start()
+    assert plain.rows == [(1, 2, "a")]
     assert scene.matches() == {0: [(1, "a")]}
 
 

@@ -93,7 +93,7 @@ def test_rejects_stay_where_and_as_they_are(
     incoming = tmp_path / "in"
     stream = followed(spark, incoming, "id string, price double")
 
-    def run(rejects: TableSink) -> None:
+    def run(rejects: TableSink | None) -> None:
         query = match_stream(
             stream,
             store,
@@ -101,7 +101,7 @@ def test_rejects_stay_where_and_as_they_are(
             checkpoint=tmp_path / "check",
             event_id="id",
             available_now=True,
-            on_error="collect",
+            on_error="raise" if rejects is None else "collect",
             rejects=rejects,
         )
         query.awaitTermination(PATIENCE)
@@ -122,7 +122,12 @@ def test_rejects_stay_where_and_as_they_are(
         patch.setattr(TableSink, "write", failing)
         with pytest.raises(StreamingQueryException, match="goes down"):
             run(TableSink(tmp_path / "R"))
-    with pytest.raises(StreamError, match=r"the rejects of the checkpoint .* went to .*R so far, not to .*R2"):
+    elsewhere = r"the rejects of the checkpoint .* went to .*R so far, not to .*R2"
+    with pytest.raises(StreamError, match=elsewhere):
+        run(TableSink(tmp_path / "R2"))
+    with pytest.raises(StreamingQueryException, match="bad1"):
+        run(None)  # which collects none, and still some of the batch are where they are
+    with pytest.raises(StreamError, match=elsewhere):
         run(TableSink(tmp_path / "R2"))
     run(TableSink(tmp_path / "R"))
     assert sorted(row.event for row in TableSink(tmp_path / "R").read(spark).collect()) == ["bad0", "bad1"]

@@ -41,6 +41,9 @@ _TYPES = {
     "timestamp_ntz": Type.TIMESTAMP,
 }
 _SHAPES = ("array<double>", "array<float>")
+_OTHER_TEXTS = ("string ", "varchar(", "char(")
+"""Texts with a collation, or a bound on their length."""
+
 _TOLD = ("array", "map", "binary")
 """Foreign types whose values can be shown as text."""
 
@@ -129,8 +132,8 @@ def select(
     # In SQL: a stream plans every batch, and each call on a Column is one across to Java.
     events, expressions = _in_sql(events, wanted)
     columns = [
-        f"{_trace(expression, leaf.kind, name in declared) if name in foreign else expression} AS a{at}"
-        for at, ((name, leaf), expression) in enumerate(zip(asked.items(), expressions, strict=False))
+        f"{_trace(said, leaf.kind, name in declared) if name in foreign else leaf.in_sql(said)} AS a{at}"
+        for at, ((name, leaf), said) in enumerate(zip(asked.items(), expressions, strict=False))
     ]
     through = [f"{expression} AS o{at}" for at, expression in enumerate(expressions[len(asked) :])]
     if numbered:
@@ -205,12 +208,18 @@ class Leaf:
     path: Path
     """The column, and the fields within it."""
     kind: str
-    """Its type, as Spark writes it."""
+    """Its type, as Spark writes it; "string" for all texts."""
+    is_plain: bool = True
+    """Whether it travels as it is: texts that Spark compares by rules of its own, or bounds, become plain ones."""
 
     @property
     def column(self) -> Column:
         """The same as a Column."""
-        return column_at(self.path)
+        return column_at(self.path) if self.is_plain else column_at(self.path).cast("string")
+
+    def in_sql(self, expression: str) -> str:
+        """The same in Spark's SQL, where this expression is what lies at its path."""
+        return expression if self.is_plain else f"CAST({expression} AS STRING)"
 
 
 def leaves(schema: StructType) -> dict[str, Leaf]:
@@ -227,7 +236,9 @@ def leaves(schema: StructType) -> dict[str, Leaf]:
 
 def _within(path: Path, kind: DataType) -> Iterator[Leaf]:
     if kind.typeName() != "struct":
-        yield Leaf(path, kind.simpleString())
+        said = kind.simpleString()
+        is_plain = not said.startswith(_OTHER_TEXTS)
+        yield Leaf(path, said if is_plain else "string", is_plain)
         return
     for each in kind:  # type: ignore[attr-defined]  # a struct has fields
         yield from _within((*path, each.name), each.dataType)

@@ -115,8 +115,12 @@ class Checkpoint:
                 )
 
     def note_output(self, place: str, rejects: str | None = None) -> None:
-        """Remember where matches and rejects go, before any do."""
-        now = {"place": place} if rejects is None else {"place": place, "rejects": rejects}
+        """Remember where matches and rejects go, before any do.
+
+        Without rejects, where they went stays known: a batch may be pending of which some are there.
+        """
+        known = self._output or self._outputs()
+        now = {**known, "place": place} if rejects is None else {"place": place, "rejects": rejects}
         if now != self._output:
             self.folder.child("harken").replace(_OUTPUT, json.dumps(now).encode())
             self._output = now

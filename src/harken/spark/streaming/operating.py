@@ -18,7 +18,7 @@ from harken.spark.storage import Folder
 from harken.spark.streaming.checkpoints import Checkpoint
 from harken.spark.streaming.ledger import LedgerEntry
 from harken.spark.streaming.sinks import Sink, TableSink
-from harken.spark.streaming.sinks.contract import Placed, Query, Remembers
+from harken.spark.streaming.sinks.contract import Query, Remembers, place_of
 from harken.spark.subscriptions.subscriptions import Subscriptions
 
 _SKIPPED = "harken/skipped"
@@ -111,12 +111,11 @@ def repin_batch(
     place = Checkpoint(checkpoint, storage_options)
     batch = _pending(place)
     is_address = isinstance(output, str | os.PathLike | Folder)
-    sink = TableSink(output, storage_options=storage_options) if is_address else output  # type: ignore[arg-type]
-    if isinstance(sink, Placed):
-        place.check_output(sink.place)
+    sink: Sink = TableSink(output, storage_options=storage_options) if is_address else output  # type: ignore[arg-type, assignment]
+    place.check_output(place_of(sink))
     owner = sink.owner() if isinstance(sink, Remembers) else None
     if owner is not None:
-        place.query.refuse(owner, sink.place if isinstance(sink, Placed) else str(sink))
+        place.query.refuse(owner, place_of(sink))
     if isinstance(sink, Remembers) and sink.has(batch):
         raise StreamError(
             f"batch {batch} is done: {sink!r} has it", suggestion="pass it over, and the stream goes on after it"

@@ -27,7 +27,7 @@ from harken.spark.streaming.checkpoints import Checkpoint
 from harken.spark.streaming.ledger import LedgerEntry
 from harken.spark.streaming.retained_events import EventValidity, RetainedEvents
 from harken.spark.streaming.sinks import Query, Sink, TableSink
-from harken.spark.streaming.sinks.contract import Placed, Remembers
+from harken.spark.streaming.sinks.contract import Placed, Remembers, place_of
 from harken.spark.subscriptions.readers import Reader, Readers
 from harken.spark.subscriptions.subscriptions import Subscriptions
 
@@ -129,10 +129,6 @@ def _sink(given: Sink | Address, options: Mapping[str, Any] | None, argument: st
     return given
 
 
-def _place(sink: Sink) -> str:
-    return sink.place if isinstance(sink, Placed) else str(sink)
-
-
 def _folder(sink: Sink) -> Folder | None:
     found = getattr(sink, "folder", None)
     return found if isinstance(found, Folder) else None
@@ -179,26 +175,24 @@ class BatchMatcher:
         for each, asked in ((sink, columns), (self.rejects, REJECT_COLUMNS)):
             owner = each.owner() if isinstance(each, Remembers) else None
             if owner is not None:
-                (known or Query("", str(self.checkpoint.folder))).refuse(owner, _place(each))
+                (known or Query("", str(self.checkpoint.folder))).refuse(owner, place_of(each))
             elif isinstance(each, TableSink):
                 each.check_empty(None if known is None else self.checkpoint.following())
             if isinstance(each, TableSink):
                 each.check_like(asked)
         if known is not None:
             self.checkpoint.bind(self.subscriptions)
-        if isinstance(sink, Placed):
-            # A batch that the output of before may have taken would be in both.
-            if known is not None and self.checkpoint.pending() is not None:
-                self.checkpoint.check_output(sink.place, self._rejects_place)
-            self._note_output()
+        # A batch that the output of before may have taken would be in both.
+        if known is not None and self.checkpoint.pending() is not None:
+            self.checkpoint.check_output(place_of(sink), self._rejects_place)
+        self._note_output()
 
     @property
     def _rejects_place(self) -> str | None:
-        return self.rejects.place if isinstance(self.rejects, Placed) else None
+        return None if self.rejects is None else place_of(self.rejects)
 
     def _note_output(self) -> None:
-        if isinstance(self.sink, Placed):
-            self.checkpoint.note_output(self.sink.place, self._rejects_place)
+        self.checkpoint.note_output(place_of(self.sink), self._rejects_place)
 
     def prepared(self, events: DataFrame) -> DataFrame:
         """The stream to run on: where events are kept, changes of the subscriptions are part of it."""

@@ -80,6 +80,11 @@ class Placed(Protocol):
         """SinkError if it cannot take matches of these columns: before a stream is started, not with a batch."""
 
 
+def place_of(sink: Sink) -> str:
+    """Where the matches of a sink are; of one that does not know, what kind of sink it is."""
+    return sink.place if isinstance(sink, Placed) else f"a sink of the type {type(sink).__qualname__}"
+
+
 def require(columns: Sequence[str], *wanted: str, sink: str) -> None:
     """SinkError if matches lack a column that the sink cannot do without."""
     for name in wanted:
