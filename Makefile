@@ -33,6 +33,8 @@ test-fast: $(READY)
 CONTRACTS := tests/contract/test_contract.py tests/symmetric/test_memory.py tests/symmetric/test_memory_capacity.py
 KERNELS := tests
 
+INSTALLS := install
+
 # Kernels are Python too, and must do the same.
 test-interpreted: $(READY)
 	NUMBA_DISABLE_JIT=1 nice -n 5 $(IN_MEMORY) $(BIN)/pytest --quiet -p no:cacheprovider -m kernel $(KERNELS)
@@ -43,10 +45,10 @@ test-bounds: $(READY)
 
 # What takes minutes: object stores and HDFS, Kafka, Spark Connect, experiments, and processes that are killed.
 test-long: $(READY)
-	$(BIN)/pytest -m long
+	$(BIN)/pytest -m "long and not install"
 
 test-install: $(READY)
-	$(BIN)/pytest -n 2 --dist worksteal -m install tests/installs
+	$(BIN)/pytest -n 2 --dist worksteal -m "$(INSTALLS)" tests/installs
 
 test-pythons:
 	@sh scripts/test-pythons.sh

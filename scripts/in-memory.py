@@ -31,13 +31,25 @@ def has_room() -> bool:
 
 def run(command: list[str]) -> int:
     """Run a command; its exit status."""
+    child: subprocess.Popen[bytes] | None = None
+    is_told = False
+
+    def end(*_: object) -> None:
+        """Whoever ends this process means the command."""
+        nonlocal is_told
+        is_told = True
+        if child is not None:
+            child.terminate()
+
+    signal.signal(signal.SIGINT, lambda *_: None)  # from a terminal, it comes to the command as well
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(each) is not signal.SIG_IGN:  # as with nohup
+            signal.signal(each, end)
     folder = tempfile.mkdtemp(prefix="harken.", dir=SHARED)
     try:
         child = subprocess.Popen(command, env={**os.environ, "TMPDIR": folder})
-        # An interrupt from the terminal comes to both; whoever ends this one means the command.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        for each in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(each, lambda number, _: child.send_signal(number))
+        if is_told:
+            child.terminate()
         status = child.wait()
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -78,11 +78,13 @@ def test_the_spark_extra_runs_the_readmes_match(wheel: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.install
+@pytest.mark.long
 def test_the_connect_extra_matches_through_a_server(wheel: Path, tmp_path: Path) -> None:
     Environment(tmp_path, wheel, "connect").run_script(script(SPARK, ".remote(", "py"))
 
 
 @pytest.mark.install
+@pytest.mark.long
 def test_the_objects_extra_keeps_subscriptions_in_an_object_store(wheel: Path, tmp_path: Path) -> None:
     with s3_server() as s3:
         known = {
@@ -96,6 +98,7 @@ def test_the_objects_extra_keeps_subscriptions_in_an_object_store(wheel: Path, t
 
 
 @pytest.mark.install
+@pytest.mark.long
 def test_the_hdfs_extra_keeps_subscriptions_on_hdfs(wheel: Path, tmp_path: Path) -> None:
     with hdfs_cluster() as hdfs:
         code = script(SPARK, "s3a://harken/market", "py").replace("s3a://harken", hdfs.address)
@@ -117,6 +120,7 @@ def test_the_postgres_extra_matches_on_postgresql(wheel: Path, tmp_path: Path) -
 
 
 @pytest.mark.install
+@pytest.mark.long
 def test_the_bench_extra_measures_and_draws_a_plot(wheel: Path, tmp_path: Path) -> None:
     environment = Environment(tmp_path, wheel, "bench")
     environment.run("harken", "bench", "single-event", "--repeats", "1", "--out", "results")
