@@ -62,7 +62,7 @@ FOUND = {
         "dynamic: at 50,000 / at 10,000",
     },
     "fabret-fig3b": {"dynamic, w1, 30,000 subscriptions", "propagation: w1 / w2 at 30,000"},
-    "fabret-fig3c": {"dynamic, index, 50,000 subscriptions", "propagation, index, 20,000 subscriptions"},
+    "fabret-fig3c": {"dynamic, index, 100,000 subscriptions", "propagation, index, 50,000 subscriptions"},
     "fabret-fig3d": {"dynamic, 50,000 subscriptions", "dynamic / propagation at 50,000"},
     "fabret-domain": {"dynamic, 10 values per attribute", "propagation: 100 values per attribute / 10"},
     "fabret-predicates": {

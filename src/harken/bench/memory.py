@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,6 +25,8 @@ def resident_bytes() -> int | None:
     """Memory of this process that is in RAM, after what is idle has been given back; None if nobody tells."""
     gc.collect()
     pa.default_memory_pool().release_unused()
+    with suppress(AttributeError, OSError):  # not all C libraries can; what compiling took would be counted then
+        ctypes.CDLL(None).malloc_trim(0)
     try:
         pages = int(_STATM.read_text(encoding="ascii").split()[1])
     except OSError:
