@@ -19,7 +19,7 @@ IN_MEMORY := $(BIN)/python scripts/in-memory.py
 demo: $(READY)
 	@$(BIN)/harken demo
 
-# Most of the first waits for Java and for other processes; the others, each one process, use the time.
+# The first waits for Java and for other processes now and then; the others, each one process, use the time.
 test: $(READY)
 	@$(MAKE) --no-print-directory --jobs 3 KERNELS="$(CONTRACTS)" test-compiled test-interpreted test-bounds
 

@@ -17,14 +17,13 @@ from harken.matching.betree.kernels.matching import Route, match_events
 from harken.matching.betree.kernels.placing import admit, learn_all, take_out
 from harken.matching.betree.tree import GrowingTree
 from harken.matching.contract import AccessPath, Slots, Stats
-from harken.matching.encoding.clauses import ClauseMatcher, predicates_of
+from harken.matching.encoding.clauses import ClauseMatcher, asked_by, predicates_of
 from harken.matching.encoding.workspace import Workspace
 from harken.matching.growing import GrowingArray
 from harken.matching.kernels.layout import Clauses, Events, PredicateArrays, Results
-from harken.matching.predicates.soundness import in_use
 from harken.matching.saving import State
 from harken.matching.structures.kernels.attributes import WAYS
-from harken.matching.structures.kernels.clauses import EVERY, NOBODY, Contents, count_words
+from harken.matching.structures.kernels.clauses import NOBODY, Contents, count_words
 from harken.model.arguments import checked_size
 
 NODE_SIZE = 32
@@ -112,9 +111,7 @@ class BeTreeMatcher(ClauseMatcher):
 
     def _restore_parts(self, state: State, slots: Slots) -> None:
         """Take over the clauses, and place them: linear in their number."""
-        self._contents.restore(state.part("contents"))
-        used = in_use(slots, len(self._contents.arrays().head))
-        self._predicates.check_uses(self._contents.checked(self._predicates.arrays().operator, used)[0])
+        self._restore_contents(state, slots)
         self._follow_labels()
         self._place_all_anew()
 
@@ -138,7 +135,7 @@ class BeTreeMatcher(ClauseMatcher):
         self._contents.compact()
         if self._placed_anew > MANY and GROWN * len(self._contents) < self._placed_anew:
             self._place_all_anew()
-        return np.asarray(words[words != EVERY] - 1, np.int64)
+        return asked_by(words)
 
     # ---------------------------------------------------------------- placing
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from harken.matching.contract import AccessPath, Slots, Stats
 from harken.matching.counting.kernels.matching import enter, match_events, move_lists, take_out
 from harken.matching.counting.kernels.soundness import lists_are_sound, regions_are_sound
-from harken.matching.encoding.clauses import ClauseMatcher, predicates_of
+from harken.matching.encoding.clauses import ClauseMatcher, asked_by, predicates_of
 from harken.matching.encoding.workspace import Workspace
 from harken.matching.growing import GrowingArray
 from harken.matching.kernels.layout import UNKNOWN, Clauses, Events, PredicateArrays, Results
@@ -105,7 +105,7 @@ class CountingMatcher(ClauseMatcher):
         take_out(self._lists.arrays(), self._contents.arrays(), slots, words)
         self._lists.compact()
         self._contents.compact()
-        return np.asarray(words[words != EVERY] - 1, np.int64)
+        return asked_by(words)
 
     def _changed(self) -> None:
         self._encoder.refresh()

@@ -15,11 +15,10 @@ import numpy.typing as npt
 
 from harken.errors import ArgumentError, ArgumentTypeError
 from harken.matching.contract import AccessPath, Slots, Stats
-from harken.matching.encoding.clauses import ClauseMatcher, predicates_of
+from harken.matching.encoding.clauses import ClauseMatcher, asked_by, predicates_of
 from harken.matching.encoding.workspace import Workspace
 from harken.matching.growing import GrowingArray
 from harken.matching.kernels.layout import INTERVAL, Clauses, Events, PredicateArrays, Results
-from harken.matching.predicates.soundness import in_use
 from harken.matching.pubsub.database import GrowingDatabase
 from harken.matching.pubsub.kernels.buckets import sort_all
 from harken.matching.pubsub.kernels.layout import (
@@ -34,7 +33,7 @@ from harken.matching.pubsub.kernels.matching import Route, match_events
 from harken.matching.pubsub.kernels.placing import admit, count_below, find_reaches, reorder, take_out, withdraw
 from harken.matching.saving import State, require
 from harken.matching.structures.kernels.attributes import RANGE, WAYS
-from harken.matching.structures.kernels.clauses import EVERY, NOBODY, Contents, count_words
+from harken.matching.structures.kernels.clauses import NOBODY, Contents, count_words
 from harken.matching.structures.kernels.priority_search_trees import DEEPEST
 from harken.model.arguments import checked_size
 
@@ -136,11 +135,8 @@ class PubsubMatcher(ClauseMatcher):
 
     def _restore_parts(self, state: State, slots: Slots) -> None:
         """Take over the clauses, with the order of their attributes, and place them: linear in their number."""
-        self._contents.restore(state.part("contents"))
-        predicates = self._predicates.arrays()
-        used = in_use(slots, len(self._contents.arrays().head))
-        self._predicates.check_uses(self._contents.checked(predicates.operator, used)[0])
-        clauses = self._live()
+        self._restore_contents(state, slots)
+        predicates, clauses = self._predicates.arrays(), self._live()
         self._have_places(len(self._contents.arrays().first))
         contents = self._contents.arrays()
         require(find_reaches(self._database.arrays(), contents, predicates, clauses), "words are in no order")
@@ -174,7 +170,7 @@ class PubsubMatcher(ClauseMatcher):
             self._place_all_anew()
         else:
             self._database.compact()
-        return np.asarray(words[words != EVERY] - 1, np.int64)
+        return asked_by(words)
 
     # ---------------------------------------------------------------- placing
 

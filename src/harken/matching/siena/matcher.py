@@ -14,16 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.matching.contract import AccessPath, Slots, Stats
-from harken.matching.encoding.clauses import ClauseMatcher, predicates_of
+from harken.matching.encoding.clauses import ClauseMatcher, asked_by, predicates_of
 from harken.matching.encoding.workspace import Workspace
 from harken.matching.kernels.layout import Clauses, Events, PredicateArrays, Results
 from harken.matching.predicates.dimensions import Dimension
-from harken.matching.predicates.soundness import in_use
 from harken.matching.saving import State
 from harken.matching.siena.kernels.building import enter, take_out
 from harken.matching.siena.kernels.matching import Opened, Table, match_events
 from harken.matching.siena.table import forwarding_table
-from harken.matching.structures.kernels.clauses import EVERY, Contents, count_words
+from harken.matching.structures.kernels.clauses import Contents, count_words
 from harken.model.values import Kind
 
 Asked: TypeAlias = Mapping[str, Mapping[Kind | None, Dimension]]
@@ -106,9 +105,7 @@ class SienaMatcher(ClauseMatcher):
         return {"contents": self._contents.state()}
 
     def _restore_parts(self, state: State, slots: Slots) -> None:
-        self._contents.restore(state.part("contents"))
-        used = in_use(slots, len(self._contents.arrays().head))
-        self._predicates.check_uses(self._contents.checked(self._predicates.arrays().operator, used)[0])
+        self._restore_contents(state, slots)
 
     def _enter(self, clauses: Clauses) -> None:
         self._contents.make_room(clauses)
@@ -119,7 +116,7 @@ class SienaMatcher(ClauseMatcher):
         words = np.zeros(count_words(contents, slots), np.int64)
         take_out(contents, slots, words)
         self._contents.compact()
-        return np.asarray(words[words != EVERY] - 1, np.int64)
+        return asked_by(words)
 
     def _changed(self) -> None:
         self._encoder.refresh()
