@@ -229,6 +229,38 @@ def test_they_are_compared_again_when_there_are_twice_as_many(monkeypatch):
     assert compared == [200, 400, 800]
 
 
+def test_they_are_compared_again_after_many_events_and_then_after_twice_as_many(monkeypatch):
+    compared = []
+    real = choice.compare
+
+    def compare(*given):
+        compared.append([sorted(row["p1"] for row in batch.flat_rows) for batch in given[3]])
+        return real(*given)
+
+    monkeypatch.setattr(choice, "compare", compare)
+    engine = grown(200, again=100)
+    kinds = [[{"p1": flag}] * ENOUGH for flag in (False, True)]
+    engine.match_batch(kinds[0])
+    wait_until_arranged()
+    assert len(compared) == 1
+
+    def match_until_compared(kind: list[dict[str, bool]]) -> int:
+        """How many events that took."""
+        before, count = len(compared), 0
+        while len(compared) == before:
+            for event in kind:
+                engine.match(event)
+            count += len(kind)
+            wait_until_arranged()
+            assert count < 1_000
+        return count
+
+    assert 100 <= match_until_compared(kinds[1]) <= 100 + 2 * ENOUGH
+    assert compared[-1] == [[True] * ENOUGH], "the events of now"
+    assert 200 <= match_until_compared(kinds[0]) <= 200 + 2 * ENOUGH
+    assert compared[-1] == [[False] * ENOUGH]
+
+
 def test_without_enough_events_or_subscriptions_nothing_is_compared():
     engine = grown(150)
     engine.learn(light_events(60))

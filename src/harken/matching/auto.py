@@ -43,6 +43,9 @@ SMALL = 1_000
 MANY = 20_000
 """From so many subscriptions on, and again whenever they have doubled, families are compared."""
 
+AGAIN = 1_000_000
+"""Families are compared again after so many events, then after twice as many, and so on: events may change."""
+
 _FAMILIES = {
     "dynamic": "harken.matching.clusters.dynamic:DynamicMatcher",
     "rapid": "harken.matching.trees.rapid:RapidMatcher",
@@ -55,16 +58,17 @@ FIRST = next(iter(_FAMILIES))
 class AutoMatcher:
     """Evaluates each expression while they are few; from then on, clusters dynamically, or as suits them better.
 
-    With `many` subscriptions, and whenever they have doubled since, those algorithms are compared that may suit
-    what is asked, on a sample of the subscriptions and of the events that came last. Should another one, or the
-    same made anew for such events, be foreseen to be much quicker, all move there: beside those who match, while
-    changes wait. `stats` shows what was compared.
+    With `many` subscriptions, whenever these have doubled, and after `again` events (then after twice as many,
+    and so on), those algorithms are compared that may suit what is asked, on a sample of the subscriptions and of
+    the events that came last. Should another one, or the same made anew for such events, be foreseen to be much
+    quicker, all move there: beside those who match, while changes wait. `stats` shows what was compared.
 
     Any number of threads may match at once while none adds or removes.
     """
 
-    def __init__(self, *, small: int = SMALL, many: int = MANY) -> None:
+    def __init__(self, *, small: int = SMALL, many: int = MANY, again: int = AGAIN) -> None:
         self._small, self._many = checked_count("small", small), checked_count("many", many)
+        self._again = checked_count("again", again)
         self._few: ReferenceMatcher | None = ReferenceMatcher()
         self._matcher: Matcher = self._few
         self._in_use = GrowingArray(np.bool_)
@@ -78,7 +82,8 @@ class AutoMatcher:
         """Whether that has been said, and nobody has come yet."""
         self._events = EventSample()
         self._compared = 0
-        """How many subscriptions there were when families were compared, or were to be."""
+        """How many subscriptions there were when families were compared, or were to be; and events since."""
+        self._met = 0
         self._choice: Choice | None = None
         self._changes = 0
         self._next: tuple[int, str, EncodedMatcher] | None = None
@@ -169,8 +174,10 @@ class AutoMatcher:
     # ---------------------------------------------------------------- choosing
 
     def _has_grown(self) -> bool:
-        """Whether there are so many more subscriptions that families should be compared."""
-        return self._few is None and self._count >= max(self._many, 2 * self._compared, 1)
+        """Whether so many more subscriptions or events have come that families should be compared."""
+        if self._few is not None or self._count < max(self._many, 1):
+            return False
+        return self._count >= 2 * self._compared or self._met >= self._again
 
     def _is_time(self) -> bool:
         """Whether there are also events enough."""
@@ -185,7 +192,9 @@ class AutoMatcher:
 
         slots, events = self._slots(), sample.batches()
         current: EncodedMatcher = self._matcher  # type: ignore[assignment]  # all families are
-        self._compared, self._events, self._next = len(slots), EventSample(), None
+        if self._met >= self._again:
+            self._again *= 2
+        self._compared, self._met, self._events, self._next = len(slots), 0, EventSample(), None
         if self._needs_clusters and self.picked != FIRST:
             return
         try:
@@ -212,6 +221,7 @@ class AutoMatcher:
 
     def _see(self, events: EventBatch) -> None:
         """Take note of events that came, if there is anything to choose; ask once for a turn to do so."""
+        self._met += len(events)  # about: of threads that come at once, one may not be counted
         if self._has_grown():
             if len(self._events) < MOST:
                 self._events.add(events)
@@ -222,8 +232,11 @@ class AutoMatcher:
 
     def match(self, event: FlatEvent) -> Slots:
         """As the algorithm in use does."""
-        if self._count >= self._many and self._has_grown():
-            self._see(EventBatch([event], {}, 1))
+        if self._count >= self._many:
+            if self._has_grown():
+                self._see(EventBatch([event], {}, 1))
+            else:
+                self._met += 1
         return self._matcher.match(event)
 
     def match_batch(self, events: EventBatch) -> Pairs:
