@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from harken import Engine
@@ -16,6 +18,9 @@ from harken.workloads.specification import CHUNK
 
 SAMPLED, EVENTS = 60, 100
 """Subscriptions and events compared with the semantics, each with each."""
+
+IDS = 1 << 32
+"""More than there are ids: a match is a number, the event times this and the id."""
 
 Known = Mapping[int, Expression]
 """Subscriptions by id, as their maker meant them: not read back from an engine, which might have garbled them."""
@@ -58,16 +63,27 @@ def aimed(events: pa.Table, known: Known) -> pa.Table:
 
 def verify(engines: Mapping[str, Engine], events: pa.Table, known: Known, gone: Known | None = None) -> None:
     """Raise unless all engines find the same: what the semantics say of the known, and nothing of the gone."""
-    found = {name: pairs(engine, events) for name, engine in engines.items()}
+    found = {name: _found(engine, events) for name, engine in engines.items()}
     first = next(iter(found))
     for name, each in found.items():
-        if each != found[first]:
-            row, id = min(each ^ found[first])
+        if not np.array_equal(each, found[first]):
+            row, id = divmod(int(np.setxor1d(each, found[first])[0]), IDS)
             raise AssertionError(f"{name} and {first} disagree about event {row} and subscription {id}")
-    compare(found[first], events.to_pylist(), known)
-    for row, id in found[first]:
-        if gone is not None and id in gone:
-            raise AssertionError(f"subscription {id} has left, but event {row} found it")
+    compare(_of(found[first], known), events.to_pylist(), known)
+    for row, id in _of(found[first], gone or {}):
+        raise AssertionError(f"subscription {id} has left, but event {row} found it")
+
+
+def _found(engine: Engine, events: pa.Table) -> npt.NDArray[np.int64]:
+    """All matches of a batch, as numbers in order: there may be millions."""
+    rows, ids = (column.to_numpy() for column in engine.match_batch(events).columns)
+    return np.sort(rows * IDS + ids)
+
+
+def _of(found: npt.NDArray[np.int64], known: Known) -> set[tuple[int, int]]:
+    """The matches of these subscriptions, as pairs of event row and id."""
+    ids = found % IDS
+    return {divmod(each, IDS) for each in found[np.isin(ids, list(known))].tolist()}
 
 
 def compare(found: set[tuple[int, int]], events: list[dict[str, object]], known: Known) -> None:
