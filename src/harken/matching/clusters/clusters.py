@@ -19,6 +19,7 @@ from harken.matching.growing import GrowingArray
 from harken.matching.kernels.layout import (
     ALL_TABLE,
     ALWAYS,
+    CELLS,
     CLAUSE,
     END_NODE,
     END_SHARED,
@@ -26,13 +27,19 @@ from harken.matching.kernels.layout import (
     FIRST_KEY_TABLE,
     FREE_NODE,
     FREE_SHARED,
+    IN_PAIRS,
     LINE,
     NODE,
+    PAIRED,
+    PAIRS_OPEN,
+    PAIRS_TABLE,
     PREDICATE_TABLE,
     PRESENCE_TABLE,
     RANGE_TABLE,
+    SECTORS,
     SHARED,
     SIBLING,
+    SIDE,
     SPARE,
     Blocks,
     Chances,
@@ -85,6 +92,7 @@ class ClusterStore:
         self._closed = GrowingArray(np.bool_)
         self._population = GrowingArray(np.int64)
         self._filter = GrowingArray(np.int64)
+        self._pairs = GrowingArray(np.int64, size=IN_PAIRS)
         self._end = 0
         self._first.append(0)
         for _ in (ALL_TABLE, PREDICATE_TABLE, PRESENCE_TABLE, RANGE_TABLE):
@@ -113,6 +121,7 @@ class ClusterStore:
             self._closed.values,
             self._population.values,
             self._filter.values,
+            self._pairs.values,
         )
 
     def blocks(self) -> Blocks:
@@ -168,6 +177,10 @@ class ClusterStore:
         if "filters" in state.arrays:  # or it was saved when there were none
             self.filters = state.array("filters", np.uint16)
             self._filter = GrowingArray.of(state.array("filter", np.int64))
+        if "pairs" in state.arrays:  # likewise
+            self._pairs = GrowingArray.of(state.array("pairs", np.int64))
+        else:
+            self._pairs.grow_to(IN_PAIRS + _sectors(len(predicates.banded)))
         tables, size = self.tables(), self._size.values
         check_tables(predicates, tables, size, self.directory, self.schemas)
         found = check_clusters(predicates, tables, size, self.blocks(), self.free, slots)
@@ -207,11 +220,45 @@ class ClusterStore:
                 return table
         return None
 
-    def make_room(self, predicates: int, dimensions: int, cells: int) -> None:
-        """Have a place in the directory for every predicate, dimension and cell."""
+    def make_room(self, predicates: int, dimensions: int, banded: int) -> None:
+        """Have a place in the directory for every predicate, dimension, cell, and pair of sectors if there are."""
         self._widen(PREDICATE_TABLE, predicates)
         self._widen(PRESENCE_TABLE, dimensions)
-        self._widen(RANGE_TABLE, cells)
+        self._widen(RANGE_TABLE, banded * CELLS)
+        self._pairs.grow_to(IN_PAIRS + _sectors(banded))
+        if self.pairs_table:
+            self._widen(self.pairs_table, _pairs(_sectors(banded)))
+
+    @property
+    def pairs_table(self) -> int:
+        """The table of pairs, or 0 if there has been none yet."""
+        return int(self._pairs.values[PAIRS_TABLE])
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether clauses may stand in pairs."""
+        return bool(self._pairs.values[PAIRS_OPEN])
+
+    def open_pairs(self) -> None:
+        """Let clauses stand in pairs."""
+        if not self.pairs_table:
+            self.schemas.append(())
+            table = self._add_region(0)
+            self._closed.values[table] = True  # to keys
+            self._pairs.values[PAIRS_TABLE] = table
+        self._widen(self.pairs_table, _pairs(len(self._pairs) - IN_PAIRS))
+        self._pairs.values[PAIRS_OPEN] = True
+
+    def close_pairs(self) -> None:
+        """Let no clause enter a pair; those that stand in one can still be moved."""
+        self._pairs.values[PAIRS_OPEN] = False
+
+    def most_pairs(self) -> int:
+        """How many pairs an event may open."""
+        in_use = np.count_nonzero(self._pairs.values[IN_PAIRS:].reshape(-1, SECTORS), axis=1)
+        # Of upper and lower bounds together, one more than of either; and two of ranges.
+        opened = _pairs(int(np.minimum(in_use, SIDE + 3).sum()))
+        return min(opened, int(self._population.values[self.pairs_table])) if self.pairs_table else 0
 
     def check_room(self, clauses: int, predicates: int) -> None:
         """CapacityError if there is no number for so many more clauses, or for where they would be."""
@@ -417,7 +464,8 @@ class ClusterStore:
         size = int(self._size.values[table])
         if places <= size:
             return
-        room = places if table >= FIRST_KEY_TABLE else max(places, size + size // 2, 16)
+        is_of_keys = table >= FIRST_KEY_TABLE and table != self.pairs_table
+        room = places if is_of_keys else max(places, size + size // 2, 16)
         self._reserve(room)
         old, new = int(self._base.values[table]), self._end
         self.directory[new : new + size] = self.directory[old : old + size]
@@ -432,3 +480,13 @@ class ClusterStore:
             larger = np.zeros(max(self._end + places, len(self.directory) * 3 // 2), np.uint32)
             larger[: self._end] = self.directory[: self._end]
             self.directory = larger
+
+
+def _sectors(banded: int) -> int:
+    """How many sectors so many dimensions with bands have."""
+    return min(banded, PAIRED) * SECTORS
+
+
+def _pairs(sectors: int) -> int:
+    """How many pairs there are of so many sectors."""
+    return sectors * (sectors - 1) // 2

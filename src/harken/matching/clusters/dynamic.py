@@ -132,6 +132,7 @@ class DynamicMatcher(KeyedMatcher):
         pays = (
             any(self._is_idle(table, benefits, least) for table in self._key_tables())
             or bool(self._best_schemas(worth))
+            or self._pairs_pay(self._margin) != self._store.has_pairs
             or self._store.is_untidy()
         )
         if pays:
@@ -167,6 +168,7 @@ class DynamicMatcher(KeyedMatcher):
                 # Clauses under other tables have keys as good: only those the savings come from need move.
                 origins = sorted(set().union(*wanted.values()))
                 self._moves += self._redistribute(self._places(origins))
+            self._moves += self._pair_ranges(self._margin)
             self._store.compact()
             self._filter()
 
@@ -242,7 +244,7 @@ class DynamicMatcher(KeyedMatcher):
         store, benefits = self._store, np.zeros(len(self._store.schemas))
         clause = np.zeros(self._widest + 1, np.int64)
         asked = nothing_asked(self._predicates.arrays(), store.tables())
-        for table in range(FIRST_KEY_TABLE, len(store.schemas)):
+        for table in self._key_tables():
             places = store.used_places(table)
             step = 1 + len(places) // SAMPLED_CLUSTERS
             arrays, chances = self._predicates.arrays(), self._estimated()

@@ -5,14 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+import numpy as np
+
+from harken.matching.clusters.cost import calibrated
+from harken.matching.clusters.kernels.maintaining import expected_sectors, tally_pairs
 from harken.matching.clusters.matcher import ClusterMatcher
-from harken.matching.kernels.layout import FIRST_KEY_TABLE
+from harken.matching.kernels.layout import FIRST_KEY_TABLE, PAIRED, RANGE_TABLE, SECTORS
 
 MOST_PLACES = 1 << 22
 """Keys that one table may have."""
 
 _SPARE = 1
 """Codes that a table is prepared for, beyond those there are: more would spread its keys over more memory."""
+
+SECTOR, PAIR = 15.0, 1.5
+"""Nanoseconds to find the sectors of a value, and to see whether clauses stand in a pair. Measured once."""
+
+SAMPLED_FOR_PAIRS = 100_000
+"""Clauses that are looked at to see whether pairs pay."""
 
 Schema = tuple[int, ...]
 
@@ -50,3 +60,34 @@ class KeyedMatcher(ClusterMatcher):
             # What most clauses ask for counts most: see locality.py.
             rarest_first = tuple(sorted(schema, key=lambda dimension: (counts[dimension], dimension)))
             self._store.add_key_table(rarest_first, self._radixes(rarest_first))
+
+    def _pair_ranges(self, margin: float) -> int:
+        """Have clauses stand in pairs of ranges if that pays, and only then; how many have moved."""
+        pays = self._pairs_pay(margin)
+        if pays == self._store.has_pairs:
+            return 0
+        if pays:
+            self._store.open_pairs()
+        else:
+            self._store.close_pairs()
+        return self._redistribute(self._under_ranges())
+
+    def _pairs_pay(self, margin: float) -> bool:
+        """Whether checking clauses in pairs is so many times as quick, lookups included; if they are, quicker."""
+        places = self._under_ranges()
+        clauses = int(self._store.tables().population[[RANGE_TABLE, self._store.pairs_table or RANGE_TABLE]].sum())
+        step = 1 + clauses // SAMPLED_FOR_PAIRS
+        pair, (chance, alone) = np.zeros(clauses, np.int64), np.zeros((2, clauses))
+        arrays, blocks, chances = self._predicates.arrays(), self._store.blocks(), self._estimated()
+        tables, clause = self._store.tables(), np.zeros(self._widest + 1, np.int64)
+        count = tally_pairs(arrays, tables, blocks, chances, places[::step], clause, pair, chance, alone)
+        if not count:
+            return False
+        pair, chance, alone = pair[:count], chance[:count], alone[:count]
+        used, at = np.unique(pair, return_index=True)
+        sectors = expected_sectors(chances, used, np.zeros(PAIRED * SECTORS, np.bool_))
+        costs = calibrated()
+        before = step * costs.check * float(alone.sum())
+        after = step * costs.check * float(chance.sum()) + costs.lookup * float(chance[at].sum())
+        after += SECTOR * len(arrays.banded) + PAIR * sectors * sectors / 2
+        return before > after * (1.0 if self._store.has_pairs and margin else margin)

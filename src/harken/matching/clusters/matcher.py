@@ -14,6 +14,7 @@ from harken.matching.clusters.kernels.blocks import find_entry
 from harken.matching.clusters.kernels.choosing import nothing_asked
 from harken.matching.clusters.kernels.maintaining import Room, redistribute
 from harken.matching.clusters.kernels.matching import match_events
+from harken.matching.clusters.kernels.pairs import is_in_pair
 from harken.matching.clusters.kernels.placing import clause_predicates
 from harken.matching.clusters.sharing import Collaborative, Independent
 from harken.matching.clusters.single import SingleMatching
@@ -25,7 +26,6 @@ from harken.matching.encoding.statistics import SAMPLE, UNSEEN, ObservedEvents
 from harken.matching.encoding.workspace import Workspace, each_once
 from harken.matching.events.batch import EventBatch
 from harken.matching.kernels.layout import (
-    CELLS,
     FIRST_KEY_TABLE,
     HEADER,
     KEY,
@@ -150,13 +150,18 @@ class ClusterMatcher(EncodedMatcher):
         for dimension in self._predicates.renamed():
             self._forget(dimension)
         predicates, rebanded = self._predicates, self._predicates.reband()
-        self._store.make_room(len(predicates), len(predicates.dimensions), len(predicates.bands) * CELLS)
+        self._store.make_room(len(predicates), len(predicates.dimensions), len(predicates.bands))
         self._widest = max(self._widest, int(np.diff(clauses.first).max(initial=0)))
         if len(clauses.slot) >= MANY or rebanded:
             self._chances = None
         if rebanded:
-            self._redistribute(self._store.used_places(RANGE_TABLE))
+            self._redistribute(self._under_ranges())
         self._store.place(predicates.arrays(), self._estimated(), clauses)
+
+    def _under_ranges(self) -> npt.NDArray[np.int64]:
+        """The directory entries in use of ranges, and of pairs of them."""
+        tables = [RANGE_TABLE, *([self._store.pairs_table] if self._store.pairs_table else [])]
+        return np.concatenate([self._store.used_places(each) for each in tables])
 
     def _forget(self, dimension: int) -> None:
         """A dimension has become another one: nothing that was known of it, or made for it, holds any more."""
@@ -259,8 +264,8 @@ class ClusterMatcher(EncodedMatcher):
         index, places = self._room
         if index is not self._index:
             index, predicates = self._index, self._predicates
-            cells = len(self._store.used_places(RANGE_TABLE))
-            places = predicates.most_satisfied + len(index.tables.base) + len(predicates.dimensions) + cells + 1
+            ranges = len(self._store.used_places(RANGE_TABLE)) + self._store.most_pairs()
+            places = predicates.most_satisfied + len(index.tables.base) + len(predicates.dimensions) + ranges + 1
             self._room = index, places
         return places
 
@@ -336,6 +341,9 @@ class ClusterMatcher(EncodedMatcher):
         if header[TABLE] == RANGE_TABLE:
             cells = self._predicates.arrays().cell
             leading = [word for word in clause if cells[word] == header[KEY]][:1]
+        elif 0 < header[TABLE] == self._store.pairs_table:
+            arrays = self._predicates.arrays()
+            leading = [word for word in clause if is_in_pair(arrays, word, header[KEY])]
         return AccessPath(self._said([leading]), neighbours)
 
     def _table_stats(self) -> list[dict[str, object]]:
@@ -345,6 +353,8 @@ class ClusterMatcher(EncodedMatcher):
             ", ".join(dimensions[number].attribute for number in schema)
             for schema in self._store.schemas[FIRST_KEY_TABLE:]
         ]
+        if self._store.pairs_table:
+            names[self._store.pairs_table] = "(two ranges)"
         stats = [{"access": name, **self._store.table_stats(table)} for table, name in enumerate(names)]
         for table, schema in enumerate(self._store.schemas):
             if schema in self._benefits:

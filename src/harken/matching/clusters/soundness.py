@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from harken.matching.clusters.kernels.blocks import FREE_CLASSES
+from harken.matching.clusters.kernels.blocks import FREE_CLASSES, cluster_sizes
 from harken.matching.clusters.kernels.filters import filters_are_sound
 from harken.matching.clusters.kernels.soundness import Found, clusters_are_sound, owners_are_sound, room_is_sound
 from harken.matching.contract import Slots
@@ -18,11 +18,16 @@ from harken.matching.kernels.layout import (
     END_SHARED,
     FILTER,
     FIRST_KEY_TABLE,
+    IN_PAIRS,
     LINE,
     NODE,
+    PAIRED,
+    PAIRS_OPEN,
+    PAIRS_TABLE,
     PREDICATE_TABLE,
     PRESENCE_TABLE,
     RANGE_TABLE,
+    SECTORS,
     SPARE,
     Blocks,
     PredicateArrays,
@@ -65,6 +70,7 @@ def check_tables(
     require(within == np.count_nonzero(directory), "a place is of no table")
     for table in range(FIRST_KEY_TABLE, count):
         _check_keys(tables, table, int(size[table]))
+    _check_pairs(predicates, tables, size)
     for table, schema in enumerate(schemas):
         its_own = sorted(tables.dimension[first[table] : first[table + 1]].tolist())
         wanted = [] if table < FIRST_KEY_TABLE or tables.closed[table] else its_own
@@ -77,6 +83,28 @@ def _check_keys(tables: Tables, table: int, size: int) -> None:
         require(int(tables.stride[at]) == places and tables.radix[at] >= 1, "keys have no places")
         places *= int(tables.radix[at])
         require(places <= size, "a table has fewer places than keys")
+
+
+def _check_pairs(predicates: PredicateArrays, tables: Tables, size: Integers) -> None:
+    sectors = SECTORS * min(len(predicates.banded), PAIRED)
+    require(len(tables.pairs) == IN_PAIRS + sectors, "not all is said of sectors")
+    table, is_open = int(tables.pairs[PAIRS_TABLE]), int(tables.pairs[PAIRS_OPEN])
+    require(is_open in (0, 1) and is_open <= table, "no pairs, or more")
+    if table:
+        require(FIRST_KEY_TABLE <= table < len(size) and tables.closed[table], "there is no table of pairs")
+        require(tables.first[table] == tables.first[table + 1], "pairs have keys")
+        require(size[table] >= sectors * (sectors - 1) // 2, "pairs have no places")
+
+
+def _in_sectors(tables: Tables, size: Integers, blocks: Blocks) -> Integers:
+    """By sector, how many clauses stand in its pairs."""
+    table, count = int(tables.pairs[PAIRS_TABLE]), len(tables.pairs) - IN_PAIRS
+    first = int(tables.base[table])
+    places = np.flatnonzero(blocks.directory[first : first + size[table]]) if table else np.zeros(0, np.int64)
+    high = ((1 + np.sqrt(1 + 8 * places)) / 2).astype(np.int64)
+    clauses = cluster_sizes(blocks, first + places)
+    sectors = np.concatenate([high, places - high * (high - 1) // 2])
+    return np.bincount(sectors, np.tile(clauses, 2), minlength=count).astype(np.int64)
 
 
 def check_filters(predicates: PredicateArrays, tables: Tables, blocks: Blocks) -> None:
@@ -125,4 +153,6 @@ def check_clusters(
     require(clusters_are_sound(predicates, tables, size, blocks, used, found), "a cluster is none")
     require(room_is_sound(blocks, free, used, found), "clusters and subscriptions do not fit together")
     require(np.array_equal(found.population, tables.population), "tables hold more or less than is said")
+    in_sectors = _in_sectors(tables, size, blocks)
+    require(np.array_equal(in_sectors, tables.pairs[IN_PAIRS:]), "pairs hold more or less than is said")
     return found

@@ -20,6 +20,9 @@ MOST_SAMPLED_WORDS = 1 << 22
 SPACE_PER_CLAUSE, LEAST_SPACE = 16, 1 << 20
 """Bytes for tables where nothing else is asked for."""
 
+MARGIN = 1.5
+"""How many times as quick pairs of ranges have to be for clauses to stand in them."""
+
 WASTE = 1.1
 """How many times the room that clusters need they may take after a choice."""
 
@@ -67,6 +70,7 @@ class StaticMatcher(KeyedMatcher):
             self._have_tables(list(self._benefits))
             tables = range(len(self._store.schemas))
             self._redistribute(np.concatenate([self._store.used_places(table) for table in tables]))
+            self._pair_ranges(0.0 if self._checks_per_lookup == 0 else MARGIN)
             self._store.compact(WASTE)
             self._filter()
 

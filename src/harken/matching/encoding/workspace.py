@@ -14,8 +14,10 @@ from harken.matching.kernels.layout import (
     CHECKS,
     COUNTERS,
     NO_VALUE,
+    PAIRED,
     REPEATS,
     RING,
+    SECTORS,
     SHORT_NUMBERS,
     SHORT_SHIFT,
     TRUE,
@@ -187,4 +189,5 @@ def _scratch(known: int, dimensions: int, places: int, columns: int) -> Scratch:
         np.zeros(SURVIVORS + 1, np.int64),
         np.zeros(COUNTERS, np.int64),
         np.zeros(columns + columns // 2, np.int32),
+        np.zeros(PAIRED * SECTORS, np.int64),
     )

@@ -17,7 +17,8 @@ table owns a region of it: table t has the entries from base[t] on.
 
 **Bands.** The constants that order predicates of a dimension compare with are cut into bands of about equal size,
 and clauses stand in **cells** by the bands that their bounds lie in: upper bounds by band, lower bounds by band,
-and ranges in a pyramid of ever wider bands, each at the level where it spans no more than two.
+and ranges in a pyramid of ever wider bands, each at the level where it spans no more than two. Where many ask for
+several ranges, they stand in **pairs** of sectors, of several bands each (clusters/kernels/pairs.py).
 """
 
 from __future__ import annotations
@@ -79,6 +80,15 @@ LEVELS = 7
 ABOVE_CELLS, BETWEEN_CELLS, CELLS = BANDS, 2 * BANDS, 4 * BANDS
 """Cells of one dimension: BANDS for upper bounds, BANDS for lower bounds, then the pyramid, level by level."""
 
+SIDE = 8
+SECTORS = 3 * SIDE
+"""Sectors of one dimension: SIDE for upper bounds, SIDE for lower bounds, SIDE for ranges."""
+
+PAIRED = 64
+"""The first so many of the dimensions that have bands have sectors."""
+
+PAIRS_TABLE, PAIRS_OPEN, IN_PAIRS = range(3)
+"""Of `Tables.pairs`: which table has places for pairs, or 0; whether clauses may enter it; then by sector."""
 
 INTERVAL_WORDS = 4
 """Words of what an order predicate asks for, side by side: the place of its dimension's value in `Scratch.value`,
@@ -138,6 +148,8 @@ class Tables(NamedTuple):
     population: npt.NDArray[np.int64]
     filter: npt.NDArray[np.int64]
     """The filter of the table's first key, or 0: those of its keys follow each other."""
+    pairs: npt.NDArray[np.int64]
+    """The table of pairs, which is one without keys; and of each sector, how many clauses stand under it."""
 
 
 class Chances(NamedTuple):
@@ -233,6 +245,8 @@ class Scratch(NamedTuple):
     """Counters (below)."""
     columns: npt.NDArray[np.int32]
     """By attribute of the key tables, in their order: its column in the events at hand."""
+    sectors: npt.NDArray[np.int64]
+    """The sectors in use that an event opens."""
 
 
 VISITS, CHECKS, TOUCHED, REPEATS, COUNTERS = range(5)

@@ -9,12 +9,14 @@ import numpy.typing as npt
 
 from harken.jit import part
 from harken.matching.clusters.kernels.filters import entries_in
+from harken.matching.clusters.kernels.pairs import choose_pair, is_in_pair, is_of_pairs, may_pair
 from harken.matching.kernels.layout import (
     ALL_TABLE,
     EQUAL,
     FALSE,
     FIRST_KEY_TABLE,
     IS_ABSENT,
+    PAIRS_TABLE,
     PREDICATE_TABLE,
     PRESENCE_TABLE,
     RANGE_TABLE,
@@ -99,7 +101,7 @@ def choose(
             asked.key[table], asked.key_chance[table] = key, chance
             if key >= 0 and chance < best_chance:
                 best_table, best_key, best_chance = table, key, chance
-    table, key, chance = choose_without_keys(predicates, chances, clause)
+    table, key, chance = choose_without_keys(predicates, tables, chances, clause)
     if chance < best_chance:
         return table, key, chance
     return best_table, best_key, best_chance
@@ -107,9 +109,22 @@ def choose(
 
 @part
 def choose_without_keys(
-    predicates: PredicateArrays, chances: Chances, clause: npt.NDArray[np.int64]
+    predicates: PredicateArrays, tables: Tables, chances: Chances, clause: npt.NDArray[np.int64]
 ) -> tuple[int, int, float]:
     """The same among the access paths that are no keys."""
+    table, key, chance = choose_one(predicates, chances, clause)
+    if may_pair(tables):
+        pair, chance_of_pair = choose_pair(predicates, chances, clause)
+        if chance_of_pair < chance:
+            return tables.pairs[PAIRS_TABLE], pair, chance_of_pair
+    return table, key, chance
+
+
+@part
+def choose_one(
+    predicates: PredicateArrays, chances: Chances, clause: npt.NDArray[np.int64]
+) -> tuple[int, int, float]:
+    """The same among the access paths that are one predicate, or none."""
     best_table, best_key, best_chance = ALL_TABLE, 0, 1.0
     for word in clause:
         if predicates.initial[word] == FALSE:
@@ -171,8 +186,8 @@ def residual_of(
                 guaranteed |= tables.dimension[at] == predicates.dimension[word]
         if not guaranteed:
             at = width
-            while at > 0 and _rank(predicates, chances, table, key, into[at - 1]) > _rank(
-                predicates, chances, table, key, word
+            while at > 0 and _rank(predicates, tables, chances, table, key, into[at - 1]) > _rank(
+                predicates, tables, chances, table, key, word
             ):
                 into[at] = into[at - 1]
                 at -= 1
@@ -182,7 +197,9 @@ def residual_of(
 
 
 @part
-def _rank(predicates: PredicateArrays, chances: Chances, table: int, key: int, word: int) -> float:
-    """How late to ask for a predicate: one that the cell nearly guarantees comes last."""
+def _rank(predicates: PredicateArrays, tables: Tables, chances: Chances, table: int, key: int, word: int) -> float:
+    """How late to ask for a predicate: one that the cell, or the pair, nearly guarantees comes last."""
     nearly = table == RANGE_TABLE and predicates.cell[word] == key
+    if is_of_pairs(tables, table):
+        nearly = is_in_pair(predicates, word, key)
     return 2.0 if nearly else np.float64(chances.selectivity[word])

@@ -23,7 +23,9 @@ import numpy.typing as npt
 
 from harken.jit import part, tight
 from harken.matching.clusters.kernels.matching import check_entries, settle_all
-from harken.matching.clusters.kernels.opening import key_place, range_places_in
+from harken.matching.clusters.kernels.opening import key_place
+from harken.matching.clusters.kernels.pairs import open_pairs
+from harken.matching.clusters.kernels.ranges import range_places_in
 from harken.matching.kernels.layout import (
     ALL_TABLE,
     CHECKS,
@@ -116,6 +118,7 @@ def open_unit(
     column, before = unit - keys, scratch.counts[TOUCHED]
     if column == 0:  # which stands for no dimension: here, for what no value leads to
         scratch.counts[TOUCHED] = satisfied_also(events, event, scratch.touched, before)
+        opened = open_pairs(predicates, tables, blocks, events, event, scratch, opened)
         if tables.population[ALL_TABLE] > 0:
             scratch.places[opened] = tables.base[ALL_TABLE]
             opened += 1

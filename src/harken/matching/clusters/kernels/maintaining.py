@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.jit import part, tight
-from harken.matching.clusters.kernels.blocks import ask_ahead, insert, remove
+from harken.matching.clusters.kernels.blocks import ask_ahead, header, insert, remove
 from harken.matching.clusters.kernels.choosing import (
     AS_GOOD,
     NO_TABLE,
@@ -16,11 +16,19 @@ from harken.matching.clusters.kernels.choosing import (
     ask,
     ask_no_more,
     choose,
+    choose_one,
     emptiest,
     note_as_good,
     residual_of,
 )
 from harken.matching.clusters.kernels.filters import add_to_filter, renew_filter
+from harken.matching.clusters.kernels.pairs import (
+    chance_of,
+    choose_pair,
+    count_clauses,
+    is_of_pairs,
+    pair_at,
+)
 from harken.matching.clusters.kernels.placing import clause_predicates
 from harken.matching.kernels.layout import (
     CAPACITY,
@@ -53,7 +61,7 @@ def access_chance(
     if table == PREDICATE_TABLE:
         if predicates.operator[key] == EQUAL:
             chance = np.float64(selectivity[key])
-    elif table >= FIRST_KEY_TABLE:
+    elif table >= FIRST_KEY_TABLE and not is_of_pairs(tables, table):
         chance = 1.0
         for at in range(tables.first[table], tables.first[table + 1]):
             code = key // tables.stride[at] % tables.radix[at]
@@ -135,6 +143,48 @@ def saved_by(
     return saved
 
 
+@tight
+def tally_pairs(
+    predicates: PredicateArrays,
+    tables: Tables,
+    blocks: Blocks,
+    chances: Chances,
+    places: npt.NDArray[np.int64],
+    clause: npt.NDArray[np.int64],
+    pair: npt.NDArray[np.int64],
+    chance: npt.NDArray[np.float64],
+    alone: npt.NDArray[np.float64],
+) -> int:
+    """Write down the pair of each clause at these directory entries that it suits better, and both chances."""
+    words, count = blocks.words, 0
+    for at_place in range(len(places)):
+        ask_ahead(blocks, places, at_place)
+        block = np.int64(blocks.directory[places[at_place]])
+        while block > 0:
+            for entry in range(header(words, block, LENGTH)):
+                size = clause_predicates(predicates, tables, words, block, entry, clause)
+                at, in_pair = choose_pair(predicates, chances, clause[:size])
+                _, _, single = choose_one(predicates, chances, clause[:size])
+                if in_pair < single and count < len(pair):
+                    pair[count], chance[count], alone[count] = at, in_pair, single
+                    count += 1
+            block = header(words, block, NEXT)
+    return count
+
+
+@tight
+def expected_sectors(chances: Chances, pairs: npt.NDArray[np.int64], seen: npt.NDArray[np.bool_]) -> float:
+    """How many of the sectors that are in some pair an event lies in, on average. `seen` has room for all."""
+    total = 0.0
+    for place in pairs:
+        high, low = pair_at(place)
+        for sector in (high, low):
+            if not seen[sector]:
+                seen[sector] = True
+                total += chance_of(chances, sector)
+    return total
+
+
 class Room(NamedTuple):
     """Where clauses are moved by way of."""
 
@@ -213,7 +263,7 @@ def _move(
         return False
     add_to_filter(predicates, tables, blocks, to, at, residual, size)
     remove(words, block, entry)
-    tables.population[table] -= 1
-    tables.population[to] += 1
+    count_clauses(tables, table, key, -1)
+    count_clauses(tables, to, at, 1)
     moved[0] += 1
     return True

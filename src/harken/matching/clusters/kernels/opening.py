@@ -10,18 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.jit import part
+from harken.matching.clusters.kernels.pairs import open_pairs
+from harken.matching.clusters.kernels.ranges import range_places_in
 from harken.matching.kernels.layout import (
-    ABOVE_CELLS,
     ALL_TABLE,
-    BANDS,
-    BETWEEN_CELLS,
-    CELLS,
     FALSE,
     FILTER,
     FILTER_BITS,
     FILTERED,
     FIRST_KEY_TABLE,
-    LEVELS,
     LINE,
     MISSING,
     PREDICATE_TABLE,
@@ -142,20 +139,6 @@ def key_places(
 
 
 @part
-def band_of(predicates: PredicateArrays, number: int, label: int) -> int:
-    """The band, of the banded dimension of this number, that a label lies in: how many bands begin at or below."""
-    low, high = number * (BANDS - 1), (number + 1) * (BANDS - 1)
-    first = low
-    while low < high:
-        middle = (low + high) // 2
-        if predicates.band_first[middle] <= label:
-            low = middle + 1
-        else:
-            high = middle
-    return low - first
-
-
-@part
 def key_place(tables: Tables, events: Events, event: int, table: int) -> int:
     """Where in the directory the event's key in one table is, or -1."""
     key, has_key = 0, not tables.closed[table]
@@ -164,40 +147,6 @@ def key_place(tables: Tables, events: Events, event: int, table: int) -> int:
         has_key &= 0 < value < tables.radix[at]
         key += value * tables.stride[at]
     return tables.base[table] + key if has_key else -1
-
-
-@part
-def range_places_in(
-    predicates: PredicateArrays,
-    directory: npt.NDArray[np.uint32],
-    base: int,
-    events: Events,
-    event: int,
-    column: int,
-    places: npt.NDArray[np.int64],
-    into: int,
-) -> int:
-    """Collect the cells of the range table that one value opens and in which clauses stand; where they end."""
-    number = np.int64(events.band[column])
-    if number < 0 or events.code[event, column] == MISSING:
-        return into
-    cells = base + number * CELLS
-    band = band_of(predicates, number, events.label[event, events.label_column[column]])
-    for place in range(cells + band, cells + BANDS):
-        places[into] = place
-        into += directory[place] != 0
-    for place in range(cells + ABOVE_CELLS, cells + ABOVE_CELLS + band + 1):
-        places[into] = place
-        into += directory[place] != 0
-    level_cells, size = cells + BETWEEN_CELLS, BANDS
-    for level in range(LEVELS):
-        # A range spans two bands of its level at most, and stands where it begins.
-        for place in range(level_cells + max(0, (band >> level) - 1), level_cells + (band >> level) + 1):
-            places[into] = place
-            into += directory[place] != 0
-        level_cells += size
-        size >>= 1
-    return into
 
 
 @part
@@ -229,6 +178,7 @@ def open_event(
             into = range_places_in(
                 predicates, blocks.directory, tables.base[RANGE_TABLE], events, event, column, places, into
             )
+    into = open_pairs(predicates, tables, blocks, events, event, scratch, into)
     if tables.population[ALL_TABLE] > 0:
         places[into] = tables.base[ALL_TABLE]
         into += 1

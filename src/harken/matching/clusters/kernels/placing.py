@@ -37,6 +37,7 @@ from harken.matching.clusters.kernels.owning import (
     has_room_to_share,
     new_shared,
 )
+from harken.matching.clusters.kernels.pairs import count_clauses
 from harken.matching.kernels.layout import (
     AFTER,
     CAPACITY,
@@ -184,7 +185,7 @@ def _enter(
     if alone:
         if not append(blocks, free, place, block, residual, width, slot):
             return False
-        tables.population[table] += 1
+        count_clauses(tables, table, key, 1)
         add_to_filter(predicates, tables, blocks, table, key, residual, width)
         return True
     number = new_shared(blocks, block)
@@ -192,7 +193,7 @@ def _enter(
         free_shared(blocks, number)
         return False
     add_owner(blocks, number, slot, False)
-    tables.population[table] += 1
+    count_clauses(tables, table, key, 1)
     add_to_filter(predicates, tables, blocks, table, key, residual, width)
     return True
 
@@ -295,9 +296,9 @@ def _take_clause(
     count = clause_predicates(predicates, tables, blocks.words, block, entry, into)
     if is_last:
         remove(blocks.words, block, entry)
-        table = header(blocks.words, block, TABLE)
-        tables.population[table] -= 1
-        renew_filter(predicates, tables, blocks, table, header(blocks.words, block, KEY))
+        table, key = header(blocks.words, block, TABLE), header(blocks.words, block, KEY)
+        count_clauses(tables, table, key, -1)
+        renew_filter(predicates, tables, blocks, table, key)
     blocks.block_of[slot] = following
     return count
 

@@ -68,7 +68,7 @@ def sample_equalities(
                     return count
                 size = clause_predicates(predicates, tables, words, block, skip, clause)
                 end = _write_equalities(predicates, chances, clause[:size], into, end)
-                into.otherwise[count] = choose_without_keys(predicates, chances, clause[:size])[2]
+                into.otherwise[count] = choose_without_keys(predicates, tables, chances, clause[:size])[2]
                 count += 1
                 into.first[count] = end
                 skip += every

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from harken.jit import part, tight
 from harken.matching.clusters.kernels.blocks import lines_for
+from harken.matching.clusters.kernels.pairs import is_of_pairs, place_of
 from harken.matching.kernels.layout import (
     AFTER,
     ALL_TABLE,
@@ -26,6 +27,7 @@ from harken.matching.kernels.layout import (
     FREE_NODE,
     FREE_SHARED,
     HEADER,
+    IN_PAIRS,
     KEY,
     LAST,
     LENGTH,
@@ -235,6 +237,8 @@ def _leading(predicates: PredicateArrays, tables: Tables, table: int, key: int, 
     if table < FIRST_KEY_TABLE:
         dimensions = len(predicates.equal_first)
         return -1 if (table == ALL_TABLE and key > 0) or (table == PRESENCE_TABLE and key >= dimensions) else 0
+    if is_of_pairs(tables, table):
+        return 0 if key < place_of(len(tables.pairs) - IN_PAIRS, 0) else -1
     if key >= _keys(tables, table):
         return -1
     for at in range(tables.first[table], tables.first[table + 1]):
