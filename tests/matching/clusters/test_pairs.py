@@ -17,7 +17,7 @@ from harken import Engine, Parallel
 from harken.language import to_text
 from harken.matching.clusters import keyed
 from harken.matching.clusters.cost import USUAL
-from harken.matching.kernels.layout import IN_PAIRS, PAIRED, PAIRS_OPEN, PAIRS_TABLE, SECTORS
+from harken.matching.kernels.layout import IN_PAIRS, PAIRED, PAIRS_OPEN, PAIRS_TABLE, RANGE_TABLE, SECTORS
 from harken.matching.saving import State
 from harken.model.expressions import Constant
 from tests.matching.churning import index_of
@@ -224,6 +224,35 @@ def test_without_pairs_nothing_is_said_to_stand_in_them():
     assert [path.condition for path in index_of(engine).access(0)] == [Constant(True)]
     engine.unsubscribe(1)
     assert not index_of(engine)._store.tables().pairs.any()
+
+
+def test_the_cells_that_events_look_at_are_those_in_use():
+    chance = random.Random("cells")
+    engine = Engine("dynamic", patience=1)
+
+    def come(first: int, count: int) -> None:
+        engine.subscribe_many((id, a_range(chance, chance.choice("abc"))) for id in range(first, first + count))
+
+    def in_use() -> set[int]:
+        tables = index_of(engine)._store.tables()
+        bits = np.unpackbits(tables.cells.view(np.uint8), bitorder="little")
+        return set((np.flatnonzero(bits) + tables.base[RANGE_TABLE]).tolist())
+
+    def led_to() -> set[int]:
+        return set(index_of(engine)._store.used_places(RANGE_TABLE).tolist())
+
+    come(0, MANY)
+    assert in_use() == led_to()
+    for id in range(MANY - 5):
+        engine.unsubscribe(id)
+    assert in_use() >= led_to()
+    engine.learn([{"a": 1}])  # lays what is left side by side
+    assert in_use() == led_to()
+    assert 0 < len(led_to()) < MANY // 10
+    come(MANY, MANY // 2)
+    assert in_use() == led_to()
+    events = [an_event(chance) for _ in range(20)]
+    assert matches(engine, events) == matches(reference_of(engine), events)
 
 
 def with_pairs(state: State, change: Callable[[npt.NDArray[np.int64]], object]) -> State:

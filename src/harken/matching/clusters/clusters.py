@@ -19,6 +19,7 @@ from harken.matching.growing import GrowingArray
 from harken.matching.kernels.layout import (
     ALL_TABLE,
     ALWAYS,
+    CELL_WORDS,
     CELLS,
     CLAUSE,
     END_NODE,
@@ -92,6 +93,7 @@ class ClusterStore:
         self._closed = GrowingArray(np.bool_)
         self._population = GrowingArray(np.int64)
         self._filter = GrowingArray(np.int64)
+        self._cells = GrowingArray(np.uint64)
         self._pairs = GrowingArray(np.int64, size=IN_PAIRS)
         self._end = 0
         self._first.append(0)
@@ -121,6 +123,7 @@ class ClusterStore:
             self._closed.values,
             self._population.values,
             self._filter.values,
+            self._cells.values,
             self._pairs.values,
         )
 
@@ -153,6 +156,7 @@ class ClusterStore:
             "size": self._size.values,
             **self.tables()._asdict(),
         }
+        del arrays["cells"]  # which the directory says
         return State({"schemas": self.schemas}, arrays)
 
     def restore(self, state: State, predicates: PredicateArrays, slots: Slots) -> Found:
@@ -183,6 +187,8 @@ class ClusterStore:
             self._pairs.grow_to(IN_PAIRS + _sectors(len(predicates.banded)))
         tables, size = self.tables(), self._size.values
         check_tables(predicates, tables, size, self.directory, self.schemas)
+        self._cells.grow_to(len(predicates.banded) * CELL_WORDS)
+        self._note_cells()
         found = check_clusters(predicates, tables, size, self.blocks(), self.free, slots)
         check_filters(predicates, tables, self.blocks())
         return found
@@ -225,9 +231,21 @@ class ClusterStore:
         self._widen(PREDICATE_TABLE, predicates)
         self._widen(PRESENCE_TABLE, dimensions)
         self._widen(RANGE_TABLE, banded * CELLS)
+        self._cells.grow_to(banded * CELL_WORDS)
         self._pairs.grow_to(IN_PAIRS + _sectors(banded))
         if self.pairs_table:
             self._widen(self.pairs_table, _pairs(_sectors(banded)))
+
+    @property
+    def cells_in_use(self) -> int:
+        """How many cells of the range table clauses stand in, or have stood in."""
+        return int(np.bitwise_count(self._cells.values).sum())
+
+    def _note_cells(self) -> None:
+        """Have the cells in use be those from which something is led to."""
+        base = int(self._base.values[RANGE_TABLE])
+        used = self.directory[base : base + 64 * len(self._cells)] > 0
+        self._cells.values[:] = np.packbits(used, bitorder="little").view(np.uint64)
 
     @property
     def pairs_table(self) -> int:
@@ -255,10 +273,12 @@ class ClusterStore:
 
     def most_pairs(self) -> int:
         """How many pairs an event may open."""
+        if not self.pairs_table:
+            return 0
         in_use = np.count_nonzero(self._pairs.values[IN_PAIRS:].reshape(-1, SECTORS), axis=1)
         # Of upper and lower bounds together, one more than of either; and two of ranges.
         opened = _pairs(int(np.minimum(in_use, SIDE + 3).sum()))
-        return min(opened, int(self._population.values[self.pairs_table])) if self.pairs_table else 0
+        return min(opened, int(self._population.values[self.pairs_table]))
 
     def check_room(self, clauses: int, predicates: int) -> None:
         """CapacityError if there is no number for so many more clauses, or for where they would be."""
@@ -426,6 +446,7 @@ class ClusterStore:
         free[0] = copy_compact(blocks._replace(directory=directory), words)
         # At once, so that whatever fails the clusters can be read.
         self.words, self.directory, self.free = words, directory, free
+        self._note_cells()
 
     def make_room_for(self, clauses: int) -> None:
         """Have room for so many more clauses, as far as can be told. Nothing that others read is changed."""

@@ -264,7 +264,7 @@ class ClusterMatcher(EncodedMatcher):
         index, places = self._room
         if index is not self._index:
             index, predicates = self._index, self._predicates
-            ranges = len(self._store.used_places(RANGE_TABLE)) + self._store.most_pairs()
+            ranges = self._store.cells_in_use + self._store.most_pairs()
             places = predicates.most_satisfied + len(index.tables.base) + len(predicates.dimensions) + ranges + 1
             self._room = index, places
         return places

@@ -80,6 +80,9 @@ LEVELS = 7
 ABOVE_CELLS, BETWEEN_CELLS, CELLS = BANDS, 2 * BANDS, 4 * BANDS
 """Cells of one dimension: BANDS for upper bounds, BANDS for lower bounds, then the pyramid, level by level."""
 
+CELL_WORDS = CELLS // 64
+"""Words of `Tables.cells` for one dimension."""
+
 SIDE = 8
 SECTORS = 3 * SIDE
 """Sectors of one dimension: SIDE for upper bounds, SIDE for lower bounds, SIDE for ranges."""
@@ -148,6 +151,8 @@ class Tables(NamedTuple):
     population: npt.NDArray[np.int64]
     filter: npt.NDArray[np.int64]
     """The filter of the table's first key, or 0: those of its keys follow each other."""
+    cells: npt.NDArray[np.uint64]
+    """By bits: the cells of the range table in which clauses stand, or have stood."""
     pairs: npt.NDArray[np.int64]
     """The table of pairs, which is one without keys; and of each sector, how many clauses stand under it."""
 

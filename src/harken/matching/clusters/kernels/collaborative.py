@@ -129,10 +129,7 @@ def open_unit(
             scratch.places[opened] = tables.base[PRESENCE_TABLE] + events.dimension[column]
             opened += 1
         if tables.population[RANGE_TABLE] > 0:
-            base = tables.base[RANGE_TABLE]
-            opened = range_places_in(
-                predicates, blocks.directory, base, events, event, column, scratch.places, opened
-            )
+            opened = range_places_in(predicates, tables, events, event, column, scratch.places, opened)
     if tables.population[PREDICATE_TABLE] > 0:
         for at in range(before, scratch.counts[TOUCHED]):
             scratch.places[opened] = tables.base[PREDICATE_TABLE] + scratch.touched[at]

@@ -175,9 +175,7 @@ def open_event(
                 into += 1
     if tables.population[RANGE_TABLE] > 0:
         for column in range(len(events.band)):
-            into = range_places_in(
-                predicates, blocks.directory, tables.base[RANGE_TABLE], events, event, column, places, into
-            )
+            into = range_places_in(predicates, tables, events, event, column, places, into)
     into = open_pairs(predicates, tables, blocks, events, event, scratch, into)
     if tables.population[ALL_TABLE] > 0:
         places[into] = tables.base[ALL_TABLE]

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.jit import part, tight
-from harken.matching.clusters.kernels.ranges import band_of
+from harken.matching.clusters.kernels.ranges import band_of, note_cell
 from harken.matching.kernels.layout import (
     ABOVE_CELLS,
     BANDS,
@@ -38,6 +38,7 @@ from harken.matching.kernels.layout import (
     PAIRED,
     PAIRS_OPEN,
     PAIRS_TABLE,
+    RANGE_TABLE,
     SECTORS,
     SIDE,
     Blocks,
@@ -133,7 +134,9 @@ def is_in_pair(predicates: PredicateArrays, word: int, place: int) -> bool:
 def count_clauses(tables: Tables, table: int, key: int, by: int) -> None:
     """Take note that clauses have come to stand under an access path, or no longer do."""
     tables.population[table] += by
-    if is_of_pairs(tables, table):
+    if table == RANGE_TABLE:
+        note_cell(tables, key)
+    elif is_of_pairs(tables, table):
         high, low = pair_at(key)
         tables.pairs[IN_PAIRS + high] += by
         tables.pairs[IN_PAIRS + low] += by

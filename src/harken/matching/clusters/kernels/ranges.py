@@ -6,16 +6,22 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.jit import part
+from harken.matching.kernels.bits import lowest
 from harken.matching.kernels.layout import (
     ABOVE_CELLS,
     BANDS,
     BETWEEN_CELLS,
+    CELL_WORDS,
     CELLS,
     LEVELS,
     MISSING,
+    RANGE_TABLE,
     Events,
     PredicateArrays,
+    Tables,
 )
+
+ALL = np.uint64(2**64 - 1)
 
 
 @part
@@ -33,10 +39,25 @@ def band_of(predicates: PredicateArrays, number: int, label: int) -> int:
 
 
 @part
+def note_cell(tables: Tables, cell: int) -> None:
+    """Take note that a clause stands in a cell."""
+    tables.cells[cell >> 6] |= np.uint64(1) << np.uint64(cell & 63)
+
+
+@part
+def _list_cells(word: np.uint64, first: int, places: npt.NDArray[np.int64], into: int) -> int:
+    """Collect the places of cells in use, of 64 that follow each other; where they end."""
+    while word != np.uint64(0):
+        places[into] = first + lowest(word)
+        word &= word - np.uint64(1)
+        into += 1
+    return into
+
+
+@part
 def range_places_in(
     predicates: PredicateArrays,
-    directory: npt.NDArray[np.uint32],
-    base: int,
+    tables: Tables,
     events: Events,
     event: int,
     column: int,
@@ -47,20 +68,28 @@ def range_places_in(
     number = np.int64(events.band[column])
     if number < 0 or events.code[event, column] == MISSING:
         return into
-    cells = base + number * CELLS
+    cells, words = tables.base[RANGE_TABLE] + number * CELLS, number * CELL_WORDS
     band = band_of(predicates, number, events.label[event, events.label_column[column]])
-    for place in range(cells + band, cells + BANDS):
-        places[into] = place
-        into += directory[place] != 0
-    for place in range(cells + ABOVE_CELLS, cells + ABOVE_CELLS + band + 1):
-        places[into] = place
-        into += directory[place] != 0
-    level_cells, size = cells + BETWEEN_CELLS, BANDS
+    upper = tables.cells[words] >> np.uint64(band) << np.uint64(band)
+    into = _list_cells(upper, cells, places, into)
+    lower = tables.cells[words + 1] & (ALL >> np.uint64(BANDS - 1 - band))
+    into = _list_cells(lower, cells + ABOVE_CELLS, places, into)
+    return _list_between(tables, words + 2, band, cells + BETWEEN_CELLS, places, into)
+
+
+@part
+def _list_between(
+    tables: Tables, words: int, band: int, cells: int, places: npt.NDArray[np.int64], into: int
+) -> int:
+    """Collect the same of the pyramid."""
+    if tables.cells[words] | tables.cells[words + 1] == np.uint64(0):
+        return into
+    level_cells, size = 0, BANDS
     for level in range(LEVELS):
         # A range spans two bands of its level at most, and stands where it begins.
-        for place in range(level_cells + max(0, (band >> level) - 1), level_cells + (band >> level) + 1):
-            places[into] = place
-            into += directory[place] != 0
+        for at in range(level_cells + max(0, (band >> level) - 1), level_cells + (band >> level) + 1):
+            places[into] = cells + at
+            into += np.int64(tables.cells[words + (at >> 6)] >> np.uint64(at & 63) & np.uint64(1))
         level_cells += size
         size >>= 1
     return into
