@@ -47,7 +47,7 @@ from harken.matching.kernels.layout import (
     Tables,
 )
 from harken.matching.kernels.prefetch import prefetch
-from harken.matching.kernels.truth import is_true, mark, may_hold, unmark
+from harken.matching.kernels.truth import is_true, mark, may_hold, settle_intervals, unmark, unsettle_intervals
 
 STAGE = 4
 """How many events ahead filters are asked for."""
@@ -57,6 +57,9 @@ ROUND = 256
 
 SHORT = 2 * LINE - HEADER
 """Clusters of up to so many entries, which their first two lines hold, are short."""
+
+SETTLED = 2
+"""Intervals are all evaluated first if an event has one entry to check for so many predicates, or more entries."""
 
 LOOKAHEAD = 8 * LINE
 """How far ahead of a scan its words are asked for (section 2.2.3)."""
@@ -310,6 +313,16 @@ def settle_all(
 
 
 @part
+def entries_to_check(predicates: PredicateArrays, blocks: Blocks, scratch: Scratch, begin: int, end: int) -> int:
+    """How many entries the candidates from begin to end have, in their first blocks; 0 if there are no ranges."""
+    total = 0
+    if len(predicates.banded) > 0:
+        for at in range(begin, end):
+            total += np.int64(blocks.words[scratch.candidates[2 * at + 1] * LINE + LENGTH])
+    return total
+
+
+@part
 def check_event(
     predicates: PredicateArrays,
     blocks: Blocks,
@@ -325,6 +338,9 @@ def check_event(
     """Check the candidates from begin to end, all of one event; the results then, or -1 if they did not fit."""
     words = blocks.words
     mark(predicates, events, event, scratch)
+    is_settled = SETTLED * entries_to_check(predicates, blocks, scratch, begin, end) > len(predicates.initial)
+    if is_settled:
+        settle_intervals(predicates, scratch)
     count, visits, checks = 0, 0, 0
     for at in range(begin, end):
         block = scratch.candidates[2 * at + 1]
@@ -339,6 +355,8 @@ def check_event(
             )
     if found >= 0:
         found = settle_all(predicates, blocks, events, event, scratch, ahead, count, results, found)
+    if is_settled:
+        unsettle_intervals(predicates, scratch)
     unmark(predicates, events, scratch)
     scratch.counts[VISITS] += visits
     scratch.counts[CHECKS] += checks
