@@ -96,10 +96,10 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A line of a plot."""
+    """A line of a plot; or points, above names."""
 
     label: str
-    x: tuple[float, ...]
+    x: tuple[float, ...] | tuple[str, ...]
     y: tuple[float, ...]
 
 

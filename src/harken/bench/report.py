@@ -147,7 +147,11 @@ def draw(plot: Plot, title: str, path: Path) -> None:
     figure, axes = pyplot.subplots(figsize=(8, 5 if few else 6), layout="constrained")
     axes.set_prop_cycle(color=mpl.colormaps["tab10"](range(10)) if few else mpl.colormaps["tab20"](range(20)))
     for curve in plot.curves:
-        axes.plot(curve.x, curve.y, marker=".", label=curve.label)
+        are_names = any(isinstance(each, str) for each in curve.x)
+        style = {"marker": "o", "linestyle": "none", "alpha": 0.7} if are_names else {"marker": "."}
+        axes.plot(curve.x, curve.y, label=curve.label, **style)
+        if are_names:
+            axes.tick_params(axis="x", rotation=60)
     axes.set(xlabel=plot.x_label, ylabel=plot.y_label, title=textwrap.fill(title, 72))
     if plot.log_x:
         axes.set_xscale("log")

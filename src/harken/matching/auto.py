@@ -158,6 +158,7 @@ class AutoMatcher:
         self._matcher.rescue(broken._matcher, slots)
         self._hold(slots)
         self._compared, self._choice = broken._compared, broken._choice
+        self._again, self._met = broken._again, broken._met
         self._needs_clusters = broken._needs_clusters
 
     def _become(self, name: str, matcher: EncodedMatcher) -> None:
@@ -221,7 +222,8 @@ class AutoMatcher:
 
     def _see(self, events: EventBatch) -> None:
         """Take note of events that came, if there is anything to choose; ask once for a turn to do so."""
-        self._met += len(events)  # about: of threads that come at once, one may not be counted
+        if self._count >= self._many:
+            self._met += len(events)  # about: of threads that come at once, one may not be counted
         if self._has_grown():
             if len(self._events) < MOST:
                 self._events.add(events)

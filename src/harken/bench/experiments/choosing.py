@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from harken import Engine, Parallel
 from harken.bench.loading import Contender, load
-from harken.bench.measuring import Bench, Figure, Ratio, Result, timed
+from harken.bench.measuring import Bench, Curve, Figure, Plot, Ratio, Result, timed
 from harken.bench.verifying import pairs
 from harken.workloads import Workload, workload
 
@@ -36,9 +36,9 @@ PATIENCE = 0.5
 def run(bench: Bench) -> Result:
     """Match events of each workload with each algorithm."""
     size, most = bench.pick((500, 100), (100_000, 20_000))
-    figures, ratios = list[Figure](), list[Ratio]()
+    figures, ratios, by_workload = list[Figure](), list[Ratio](), dict[str, dict[str, Figure]]()
     for name in WORKLOADS:
-        found = _measured(bench, workload(name, bench.seed), size, most, name)
+        found = by_workload[name] = _measured(bench, workload(name, bench.seed), size, most, name)
         figures += found.values()
         others = [each for each in found if each != AUTO]
         best = max(others, key=lambda each: found[each].median)
@@ -51,6 +51,7 @@ def run(bench: Bench) -> Result:
         },
         figures,
         ratios,
+        Plot("workload", "events/s", _points(by_workload), log_y=True),
         notes=[
             f"The ratios compare {AUTO} with the best of the others.",
             "All found the same on a sample of events.",
@@ -80,6 +81,14 @@ def _measured(bench: Bench, made: Workload, size: int, most: int, where: str) ->
         name: Figure(f"{name}, {where}", "events/s", tuple(counts[name] / each for each in samples))
         for name, samples in seconds.items()
     }
+
+
+def _points(found: Mapping[str, Mapping[str, Figure]]) -> tuple[Curve, ...]:
+    """Of each algorithm, its speed on every workload."""
+    return tuple(
+        Curve(name, tuple(found), tuple(each[name].median for each in found.values()))
+        for name in (AUTO, *ALGORITHMS)
+    )
 
 
 def _wait() -> None:

@@ -272,13 +272,12 @@ class ClusterStore:
         self._pairs.values[PAIRS_OPEN] = False
 
     def most_pairs(self) -> int:
-        """How many pairs an event may open."""
+        """How many pairs an event may open, also of those that nobody stands in any more."""
         if not self.pairs_table:
             return 0
         in_use = np.count_nonzero(self._pairs.values[IN_PAIRS:].reshape(-1, SECTORS), axis=1)
         # Of upper and lower bounds together, one more than of either; and two of ranges.
-        opened = _pairs(int(np.minimum(in_use, SIDE + 3).sum()))
-        return min(opened, int(self._population.values[self.pairs_table]))
+        return _pairs(int(np.minimum(in_use, SIDE + 3).sum()))
 
     def check_room(self, clauses: int, predicates: int) -> None:
         """CapacityError if there is no number for so many more clauses, or for where they would be."""

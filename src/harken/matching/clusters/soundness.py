@@ -90,6 +90,8 @@ def _check_pairs(predicates: PredicateArrays, tables: Tables, size: Integers) ->
     require(len(tables.pairs) == IN_PAIRS + sectors, "not all is said of sectors")
     table, is_open = int(tables.pairs[PAIRS_TABLE]), int(tables.pairs[PAIRS_OPEN])
     require(is_open in (0, 1) and is_open <= table, "no pairs, or more")
+    without_keys = np.flatnonzero(np.diff(tables.first)[FIRST_KEY_TABLE:] == 0) + FIRST_KEY_TABLE
+    require(without_keys.tolist() == ([table] if table else []), "a table has neither keys nor pairs")
     if table:
         require(FIRST_KEY_TABLE <= table < len(size) and tables.closed[table], "there is no table of pairs")
         require(tables.first[table] == tables.first[table + 1], "pairs have keys")
