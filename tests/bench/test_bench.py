@@ -90,6 +90,12 @@ def test_a_soak_of_no_time_is_refused():
     assert run("bench", "soak", "--minutes", "0").status == 2
 
 
+def test_points_can_stand_above_names(tmp_path):
+    curves = tuple(Curve(name, ("w0", "ranges"), (1.0, 20.0)) for name in ("one", "other"))
+    report.draw(Plot("workload", "events/s", curves, log_y=True), "A title", tmp_path / "points.png")
+    assert (tmp_path / "points.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_a_report_has_tables_the_papers_words_and_a_picture(tmp_path):
     plot = Plot("x", "y", (Curve("one", (1.0, 2.0), (3.0, 4.0)),), log_x=True)
     result = Result("A title", {"size": 3}, [Figure("f", "/s", (1.0, 2.0))], [Ratio("r", (2.0,))], plot, "17 ms")

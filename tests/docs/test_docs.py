@@ -83,9 +83,10 @@ def named(path: Path) -> str:
 def test_python_blocks_run_and_show_what_happens(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     if "local_session" in page.read_text(encoding="utf-8"):
-        request.getfixturevalue("lent_spark")  # is what the page gets, and need not be started
+        # What the page gets, and need not start. Its Java is where it was started, which must outlast this test.
+        request.getfixturevalue("lent_spark")
+    monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__docs__"}
     for block in blocks(page, "python"):
         if ">>>" in block.body:

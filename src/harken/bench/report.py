@@ -134,6 +134,10 @@ def show(console: Console, name: str, report: dict[str, object], result: Result)
         console.print(f"  {note}", style="dim")
 
 
+MARKERS = "o^sDvP*Xdp"
+"""Of points above names, which often lie close together."""
+
+
 def draw(plot: Plot, title: str, path: Path) -> None:
     """Draw curves into a PNG."""
     try:
@@ -144,14 +148,17 @@ def draw(plot: Plot, title: str, path: Path) -> None:
     from matplotlib import pyplot
 
     few = len(plot.curves) <= 10
-    figure, axes = pyplot.subplots(figsize=(8, 5 if few else 6), layout="constrained")
+    above_names = any(isinstance(each, str) for curve in plot.curves for each in curve.x)
+    figure, axes = pyplot.subplots(figsize=(8, 7 if above_names else 5 if few else 6), layout="constrained")
     axes.set_prop_cycle(color=mpl.colormaps["tab10"](range(10)) if few else mpl.colormaps["tab20"](range(20)))
-    for curve in plot.curves:
-        are_names = any(isinstance(each, str) for each in curve.x)
-        style = {"marker": "o", "linestyle": "none", "alpha": 0.7} if are_names else {"marker": "."}
-        axes.plot(curve.x, curve.y, label=curve.label, **style)
-        if are_names:
-            axes.tick_params(axis="x", rotation=60)
+    for at, curve in enumerate(plot.curves):
+        if above_names:  # the first on top of all others
+            marker = MARKERS[at % len(MARKERS)]
+            axes.plot(curve.x, curve.y, marker, label=curve.label, fillstyle="none", zorder=-at)
+        else:
+            axes.plot(curve.x, curve.y, marker=".", label=curve.label)
+    if above_names:
+        pyplot.setp(axes.get_xticklabels(), rotation=30, ha="right")
     axes.set(xlabel=plot.x_label, ylabel=plot.y_label, title=textwrap.fill(title, 72))
     if plot.log_x:
         axes.set_xscale("log")
