@@ -12,6 +12,7 @@ from harken.bench.experiments import experiments, load
 from harken.bench.measuring import Bench
 
 PLOTTED = {name for name in experiments() if name.startswith(("fabret", "pubsub", "rapid"))} | {
+    "choosing",
     "growth",
     "single-event",
     "soak",
