@@ -11,6 +11,7 @@ from harken.errors import CapacityError
 from harken.matching.clusters.kernels.blocks import FREE_CLASSES, cluster_sizes, copy_compact, lines_in_use
 from harken.matching.clusters.kernels.choosing import nothing_asked
 from harken.matching.clusters.kernels.filters import make_filters
+from harken.matching.clusters.kernels.pairs import pairs_for, sectors_for
 from harken.matching.clusters.kernels.placing import ReadClauses, no_paths, place_clauses, read_clauses, take_out
 from harken.matching.clusters.kernels.soundness import Found
 from harken.matching.clusters.soundness import check_clusters, check_filters, check_tables
@@ -31,7 +32,6 @@ from harken.matching.kernels.layout import (
     IN_PAIRS,
     LINE,
     NODE,
-    PAIRED,
     PAIRS_OPEN,
     PAIRS_TABLE,
     PREDICATE_TABLE,
@@ -184,7 +184,7 @@ class ClusterStore:
         if "pairs" in state.arrays:  # likewise
             self._pairs = GrowingArray.of(state.array("pairs", np.int64))
         else:
-            self._pairs.grow_to(IN_PAIRS + _sectors(len(predicates.banded)))
+            self._pairs.grow_to(IN_PAIRS + sectors_for(len(predicates.banded)))
         tables, size = self.tables(), self._size.values
         check_tables(predicates, tables, size, self.directory, self.schemas)
         self._cells.grow_to(len(predicates.banded) * CELL_WORDS)
@@ -232,9 +232,9 @@ class ClusterStore:
         self._widen(PRESENCE_TABLE, dimensions)
         self._widen(RANGE_TABLE, banded * CELLS)
         self._cells.grow_to(banded * CELL_WORDS)
-        self._pairs.grow_to(IN_PAIRS + _sectors(banded))
+        self._pairs.grow_to(IN_PAIRS + sectors_for(banded))
         if self.pairs_table:
-            self._widen(self.pairs_table, _pairs(_sectors(banded)))
+            self._widen(self.pairs_table, pairs_for(sectors_for(banded)))
 
     @property
     def cells_in_use(self) -> int:
@@ -264,7 +264,7 @@ class ClusterStore:
             table = self._add_region(0)
             self._closed.values[table] = True  # to keys
             self._pairs.values[PAIRS_TABLE] = table
-        self._widen(self.pairs_table, _pairs(len(self._pairs) - IN_PAIRS))
+        self._widen(self.pairs_table, pairs_for(len(self._pairs) - IN_PAIRS))
         self._pairs.values[PAIRS_OPEN] = True
 
     def close_pairs(self) -> None:
@@ -277,7 +277,7 @@ class ClusterStore:
             return 0
         in_use = np.count_nonzero(self._pairs.values[IN_PAIRS:].reshape(-1, SECTORS), axis=1)
         # Of upper and lower bounds together, one more than of either; and two of ranges.
-        return _pairs(int(np.minimum(in_use, SIDE + 3).sum()))
+        return pairs_for(int(np.minimum(in_use, SIDE + 3).sum()))
 
     def check_room(self, clauses: int, predicates: int) -> None:
         """CapacityError if there is no number for so many more clauses, or for where they would be."""
@@ -500,13 +500,3 @@ class ClusterStore:
             larger = np.zeros(max(self._end + places, len(self.directory) * 3 // 2), np.uint32)
             larger[: self._end] = self.directory[: self._end]
             self.directory = larger
-
-
-def _sectors(banded: int) -> int:
-    """How many sectors so many dimensions with bands have."""
-    return min(banded, PAIRED) * SECTORS
-
-
-def _pairs(sectors: int) -> int:
-    """How many pairs there are of so many sectors."""
-    return sectors * (sectors - 1) // 2

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from harken.matching.clusters.kernels.blocks import FREE_CLASSES, cluster_sizes
 from harken.matching.clusters.kernels.filters import filters_are_sound
+from harken.matching.clusters.kernels.pairs import pairs_for, sectors_for
 from harken.matching.clusters.kernels.soundness import Found, clusters_are_sound, owners_are_sound, room_is_sound
 from harken.matching.contract import Slots
 from harken.matching.kernels.layout import (
@@ -21,13 +22,11 @@ from harken.matching.kernels.layout import (
     IN_PAIRS,
     LINE,
     NODE,
-    PAIRED,
     PAIRS_OPEN,
     PAIRS_TABLE,
     PREDICATE_TABLE,
     PRESENCE_TABLE,
     RANGE_TABLE,
-    SECTORS,
     SPARE,
     Blocks,
     PredicateArrays,
@@ -86,7 +85,7 @@ def _check_keys(tables: Tables, table: int, size: int) -> None:
 
 
 def _check_pairs(predicates: PredicateArrays, tables: Tables, size: Integers) -> None:
-    sectors = SECTORS * min(len(predicates.banded), PAIRED)
+    sectors = sectors_for(len(predicates.banded))
     require(len(tables.pairs) == IN_PAIRS + sectors, "not all is said of sectors")
     table, is_open = int(tables.pairs[PAIRS_TABLE]), int(tables.pairs[PAIRS_OPEN])
     require(is_open in (0, 1) and is_open <= table, "no pairs, or more")
@@ -95,7 +94,7 @@ def _check_pairs(predicates: PredicateArrays, tables: Tables, size: Integers) ->
     if table:
         require(FIRST_KEY_TABLE <= table < len(size) and tables.closed[table], "there is no table of pairs")
         require(tables.first[table] == tables.first[table + 1], "pairs have keys")
-        require(size[table] >= sectors * (sectors - 1) // 2, "pairs have no places")
+        require(size[table] >= pairs_for(sectors), "pairs have no places")
 
 
 def _in_sectors(tables: Tables, size: Integers, blocks: Blocks) -> Integers:

@@ -58,6 +58,16 @@ _UP_TO_WIDE = 2 * BANDS - (2 * BANDS >> WIDE)
 NO_SECTOR = -1
 
 
+def sectors_for(banded: int) -> int:
+    """How many sectors so many dimensions with bands have."""
+    return min(banded, PAIRED) * SECTORS
+
+
+def pairs_for(sectors: int) -> int:
+    """How many pairs there are of so many sectors."""
+    return sectors * (sectors - 1) // 2
+
+
 @part
 def sector_of(cell: int) -> int:
     """The sector that a cell lies in, or NO_SECTOR."""
