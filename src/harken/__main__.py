@@ -11,6 +11,11 @@ def main() -> None:
         run()
     except KeyboardInterrupt:
         sys.exit(130)
+    finally:
+        # An interrupt that came out of a text being executed, as dataclasses do with the methods they make, is one
+        # nobody handled to Python: it would end itself by that signal, whatever the status. Executing another
+        # text makes it forget.
+        exec("")
 
 
 if __name__ == "__main__":

@@ -126,6 +126,17 @@ def test_an_interrupt_while_modules_are_imported_is_no_error(subscriptions: Path
     assert (process.returncode, "Traceback" in said) == (130, False)
 
 
+def test_an_interrupt_while_a_class_is_made_of_text_ends_with_130(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text('exec("raise KeyboardInterrupt")')  # where dataclasses make their methods
+    done = subprocess.run(
+        [sys.executable, "-m", "harken"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (130, b"")
+
+
 def test_an_interrupted_run_ends_with_130_and_leaves_no_output(subscriptions: Path, tmp_path: Path) -> None:
     output = tmp_path / "out" / "matches.jsonl"
     output.parent.mkdir()
