@@ -24,16 +24,16 @@ def test_an_unknown_experiment_is_told_with_the_nearest_name():
         load("complie")
 
 
-def test_the_compile_experiment_measures_both_figures_and_says_on_what(tmp_path):
-    done = run("bench", "compile", "--repeats", "1", "--out", str(tmp_path), "--json")
+def test_an_experiment_leaves_its_figures_and_says_on_what(tmp_path):
+    done = run("bench", "yardstick", "--repeats", "1", "--out", str(tmp_path), "--json")
     assert done.status == 0, done.err
-    said = json.loads((tmp_path / "compile.json").read_text())
-    assert json.loads(done.out)["experiment"] == "compile"
-    assert {"one shape", "all distinct"} <= {figure["name"] for figure in said["figures"]}
+    said = json.loads((tmp_path / "yardstick.json").read_text())
+    assert json.loads(done.out)["experiment"] == "yardstick"
+    assert {"dependent", "prefetched"} <= {figure["name"] for figure in said["figures"]}
     assert all(figure["median"] > 0 for figure in said["figures"])
     assert said["machine"]["cores"] >= 1
     assert "processor" in said["machine"]
-    assert (tmp_path / "compile.md").read_text().startswith("# Text to compiled form")
+    assert (tmp_path / "yardstick.md").read_text().startswith("# Random reads of cache lines")
 
 
 def test_contenders_take_turns():

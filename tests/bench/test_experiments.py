@@ -63,7 +63,7 @@ FOUND = {
         "dynamic: at 50,000 / at 10,000",
     },
     "fabret-fig3b": {"dynamic, w1, 30,000 subscriptions", "propagation: w1 / w2 at 30,000"},
-    "fabret-fig3c": {"dynamic, index, 100,000 subscriptions", "propagation, index, 50,000 subscriptions"},
+    "fabret-fig3c": {"dynamic, index, 30,000 subscriptions", "propagation, index, 10,000 subscriptions"},
     "fabret-fig3d": {"dynamic, 50,000 subscriptions", "dynamic / propagation at 50,000"},
     "fabret-domain": {"dynamic, 10 values per attribute", "propagation: 100 values per attribute / 10"},
     "fabret-predicates": {
@@ -135,7 +135,7 @@ FOUND = {
     "stream-stress": {"stream", "batch job", "write", "compact", "vacuum"},
     "storage-stress": {"read", "write", "compact", "vacuum"},
     "symmetric-faults": {"engine, memory", "auction, memory", "engine, SQLite", "auction, PostgreSQL"},
-    "symmetric-fig4": {"matching with 5,000, memory", "matching with 5,000, SQLite", "loading 1,000, PostgreSQL"},
+    "symmetric-fig4": {"matching with 2,000, memory", "matching with 2,000, SQLite", "loading 500, PostgreSQL"},
     "symmetric-fig5": {"fixed, memory, 2,000 subscriptions", "fixed-geometric, PostgreSQL: 500 / 2,000"},
     "symmetric-fig6": {"proportional, SQLite, batches of 4"},
     "symmetric-fig7": {"large-intermediate-results, memory, batches of 1"},

@@ -10,6 +10,7 @@ from harken import Engine, Parallel
 from harken.bench.loading import Contender, load
 from harken.bench.measuring import Bench, Curve, Figure, Plot, Ratio, Result, timed
 from harken.bench.verifying import pairs
+from harken.matching.auto import SMALL
 from harken.workloads import Workload, workload
 
 WORKLOADS = (
@@ -35,7 +36,7 @@ PATIENCE = 0.5
 
 def run(bench: Bench) -> Result:
     """Match events of each workload with each algorithm."""
-    size, most = bench.pick((500, 100), (100_000, 20_000))
+    size, most = bench.pick((SMALL + 100, 100), (100_000, 20_000))
     figures, ratios, by_workload = list[Figure](), list[Ratio](), dict[str, dict[str, Figure]]()
     for name in WORKLOADS:
         found = by_workload[name] = _measured(bench, workload(name, bench.seed), size, most, name)

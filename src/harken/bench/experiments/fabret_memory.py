@@ -33,7 +33,7 @@ class Taken(TypedDict):
 
 def run(bench: Bench) -> Result:
     """Fill each algorithm in a process of its own, and ask the index and the system at growing numbers."""
-    sizes = bench.pick((50_000, 100_000), (100_000, 1_000_000, 3_000_000, 6_000_000))
+    sizes = bench.pick((10_000, 30_000), (100_000, 1_000_000, 3_000_000, 6_000_000))
     found: dict[str, list[Taken]] = {}
     for each in contenders(ONE_OF_EACH):
         with bench.progress.step(f"filling {each.name} with {sizes[-1]:,}"):

@@ -31,7 +31,8 @@ FIGURE_5 = (
 
 def run_breakdown(bench: Bench) -> Result:
     """Make, load, publish and match the fixed workload on every store."""
-    sizes = bench.pick((1_000, 5_000), (100_000, 1_000_000))
+    sizes = bench.pick((500, 2_000), (100_000, 1_000_000))
+    read, times = bench.pick(20, 200), bench.pick(5, 30)
     figures: list[Figure] = []
     with stores() as opened:
         verify(opened, "fixed", bench.seed)
@@ -40,7 +41,7 @@ def run_breakdown(bench: Bench) -> Result:
             begin = time.perf_counter()
             pa.concat_tables(made.subscriptions())
             figures.append(_seconds(f"generating {size:,} subscriptions", time.perf_counter() - begin))
-            texts = [to_text(made.publications(part)[0]) for part in range(200)]
+            texts = [to_text(made.publications(part)[0]) for part in range(read)]
             begin = time.perf_counter()
             for text in texts:
                 boxes_of(text)
@@ -49,7 +50,7 @@ def run_breakdown(bench: Bench) -> Result:
             for name, make in opened.items():
                 store = make()
                 figures.append(_seconds(f"loading {size:,}, {name}", filled(bench, store, made, name)))
-                matching = 1e3 * median_seconds(store, made, 30)
+                matching = 1e3 * median_seconds(store, made, times)
                 figures.append(Figure(f"matching with {size:,}, {name}", "ms", (matching,), None, True))
                 store.close()
     return Result(
@@ -57,7 +58,7 @@ def run_breakdown(bench: Bench) -> Result:
         {"subscriptions": ", ".join(f"{size:,}" for size in sizes)},
         figures,
         paper=FIGURE_4,
-        notes=["Loading is from the compiled form, indexes included. Matching: the median of 30 publications."],
+        notes=[f"Loading is from the compiled form, indexes included. Matching: the median of {times} publications."],
     )
 
 
