@@ -24,6 +24,7 @@ from harken.spark import Subscriptions, match, plan
 from harken.spark.index import frames
 from harken.spark.index import worker_cache as opened
 from harken.spark.index.frames import InPlan, _handed_over, index_of_frame
+from harken.spark.index.sharding import Division
 from harken.spark.storage import folder_at
 from harken.spark.storage.carried import CarriedFolder
 from tests.spark.matching.frames import pairs
@@ -199,6 +200,18 @@ def test_a_worker_keeps_few_indexes_open(spark, monkeypatch):
         opened.open_shard(parts, 0)
     for held in (opened._ENGINES, opened._OPEN, opened._OPEN_SHARDS, opened._RECENT):
         assert len(held) == opened.MOST_OPEN
+
+
+def test_a_worker_keeps_few_routers(monkeypatch):
+    monkeypatch.setattr(opened, "_ROUTERS", {})
+    first = opened.open_router(Division(1))
+    for shards in range(2, opened.MOST_OPEN + 1):
+        opened.open_router(Division(shards))
+    assert opened.open_router(Division(1)) is first
+    for shards in range(20, 20 + opened.MOST_OPEN - 1):
+        opened.open_router(Division(shards))
+    assert len(opened._ROUTERS) == opened.MOST_OPEN
+    assert opened.open_router(Division(1)) is first
 
 
 def test_with_connect_an_index_travels_in_the_plan_if_it_is_small_enough(tmp_path, monkeypatch):

@@ -107,6 +107,31 @@ def test_texts_of_any_collation_or_bound_are_texts(lent_spark: SparkSession, tmp
     ]
 
 
+def test_texts_of_a_bounded_length_go_into_answers_as_texts(lent_spark: SparkSession) -> None:
+    lent_spark.conf.set("spark.sql.preserveCharVarcharTypeInfo", "true")
+    events = lent_spark.sql(
+        "SELECT cast('ab' AS char(4)) AS c, cast('ab' AS varchar(3)) AS `v '`, 1 AS x, "
+        "named_struct('a b', array(cast('q' AS varchar(2)))) AS s, map('k', cast('w' AS varchar(5))) AS m"
+    )
+    subscriptions = lent_spark.sql(
+        "SELECT 'one' COLLATE UTF8_LCASE AS id, cast('x = 1' AS varchar(9)) AS expression"
+    )
+    for how in ("pairs", "grouped"):
+        found = match(events, subscriptions, event_id="c", keep=["v '", "s", "m"], how=how)
+        (row,) = found.collect()
+        assert (row[0].rstrip(), row[2], row[3].asDict(), row[4]) == ("ab", "ab", {"a b": ["q"]}, {"k": "w"})
+        assert row[1] == ("one" if how == "pairs" else ["one"])
+        assert {found.dtypes[at][1] for at in (0, 2)} == {"string"}
+
+
+def test_what_python_cannot_hand_back_is_refused_by_its_name(spark: SparkSession) -> None:
+    events = spark.sql("SELECT 1 AS x, array(interval '1' year) AS spans")
+    subscriptions = spark.createDataFrame([("one", "x = 1")], "id string, expression string")
+    with pytest.raises(EventError, match=r"the column 'spans' cannot go into the answer: .*interval year"):
+        match(events, subscriptions, keep=["spans"])
+    assert match(events, subscriptions).count() == 1
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_events_that_a_query_spells_out_have_numbers_of_their_own(
     spark: SparkSession, everything: Index, strategy: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,12 @@ from harken.errors import (
 )
 from harken.spark import (
     EventValidity,
+    Subscriptions,
     repin_batch,
     skip_batch,
     stream_status,
 )
+from harken.spark.subscriptions.readers import Readers
 from tests.spark.streaming.scenes import HOUR, FailsOnce, Scene, fail_to
 
 
@@ -84,3 +87,39 @@ def test_a_batch_can_be_repeated_with_a_later_version_until_the_output_has_it(sc
 def test_what_is_no_checkpoint_has_no_status(tmp_path: Path) -> None:
     with pytest.raises(StreamError, match="is no checkpoint of a stream"):
         stream_status(tmp_path)
+
+
+def test_a_batch_is_not_repeated_with_a_version_of_other_subscriptions(scene: Scene, tmp_path: Path) -> None:
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=0, late=False)), "the sink is full")
+    other = Subscriptions.create(tmp_path / "others")
+    other.append([("b", "x = 1")])
+    with pytest.raises(StreamError, match=r"is that of a stream of the subscriptions in .*, and these are others"):
+        repin_batch(scene.checkpoint, other, scene.table)
+    scene.run()
+    assert scene.matches() == {0: [(0, "a")]}
+
+
+def test_a_version_is_kept_from_before_a_batch_is_to_be_matched_with_it(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever is killed between the two notes finds it again, however long that was ago."""
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    scene.run()
+    scene.subscriptions.append([("b", "x = 1")])
+    scene.arrive((1, 1))
+
+    def crash(*_: object) -> None:
+        raise OSError("the machine goes down")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Readers, "note", crash)
+        fail_to(scene.run, "the machine goes down")
+    for number in range(12):
+        scene.subscriptions.append([(f"n{number}", "x = 9")])
+    scene.subscriptions.compact()
+    scene.subscriptions.vacuum(keep=1, grace=timedelta(0))
+    scene.run()
+    assert scene.matches() == {0: [(0, "a")], 1: [(1, "a"), (1, "b")]}

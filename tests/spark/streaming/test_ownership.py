@@ -110,6 +110,33 @@ def test_folders_of_a_stream_lie_apart(scene: Scene, tmp_path: Path) -> None:
     assert not scene.checkpoint.exists()
 
 
+@pytest.mark.parametrize("place", ["spark", "spark/commits", "harken/ledger", "harken"])
+def test_rejects_lie_beside_what_else_is_in_a_checkpoint(scene: Scene, place: str) -> None:
+    with pytest.raises(ArgumentError, match="rejects and checkpoint lie in each other"):
+        scene.start(on_error="collect", rejects=scene.checkpoint / place)
+    assert not scene.checkpoint.exists()
+
+
+def test_a_sink_is_no_class(scene: Scene) -> None:
+    with pytest.raises(ArgumentTypeError, match="output is a sink or a folder, found the class TableSink"):
+        scene.start(sink=TableSink)  # type: ignore[arg-type]
+
+
+def test_columns_that_have_become_of_another_type_are_told_at_the_start(scene: Scene) -> None:
+    scene.subscriptions.append([("a", "x > 1")])
+    scene.arrive((1, 5))
+    scene.run(keep=["x"])
+    for columns, said in {
+        "id string, x bigint": "has bigint in the column 'event', and it would be string now",
+        "id bigint, x double": "has bigint in the column 'x', and it would be double now",
+    }.items():
+        with pytest.raises(SinkError, match=said):
+            scene.start(scene.events(columns), keep=["x"])
+    scene.arrive((2, 5))
+    scene.run(keep=["x"])
+    assert scene.matches() == {0: [(1, "a")], 1: [(2, "a")]}
+
+
 def test_a_checkpoint_goes_on_with_the_subscriptions_it_began_with(scene: Scene, tmp_path: Path) -> None:
     scene.subscriptions.append([("a", "x > 1")])
     scene.arrive((1, 5))
@@ -165,13 +192,13 @@ def test_a_batch_that_is_pending_stays_with_the_sink_of_before_though_that_has_n
     scene.run()
     (scene.checkpoint / "spark" / "commits" / "0").unlink()
     plain = Plain()
-    with pytest.raises(StreamError, match=r"went to .*matches so far, not to a sink of the type Plain"):
+    with pytest.raises(StreamError, match=r"went to .*matches so far, not to a sink of the type .*Plain"):
         scene.start(sink=plain)
     scene.run()
     scene.arrive((2, 5))
     scene.run(sink=plain)
     (scene.checkpoint / "spark" / "commits" / "1").unlink()
-    with pytest.raises(StreamError, match=r"went to a sink of the type Plain so far, not to .*matches"):
+    with pytest.raises(StreamError, match=r"went to a sink of the type .*Plain so far, not to .*matches"):
         scene.start()
     assert plain.rows == [(1, 2, "a")]
     assert scene.matches() == {0: [(1, "a")]}
@@ -287,3 +314,105 @@ def test_what_a_sink_cannot_take_is_told_before_the_stream_begins(scene: Scene, 
             trigger="1 second",
             available_now=True,
         )
+
+
+@pytest.fixture
+def remote(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with Spark Connect: who starts a stream does not see its places, and who does its batches does."""
+    monkeypatch.setattr("harken.spark.streaming.stream._is_remote", lambda events: True)
+
+
+@pytest.mark.usefixtures("remote")
+def test_places_that_nobody_saw_at_the_start_are_looked_at_with_the_first_batch(
+    scene: Scene, tmp_path: Path
+) -> None:
+    scene.subscriptions.append([("a", "x > 1")])
+    scene.arrive((1, 5))
+    scene.spark.sql("select 77L event, 'old' subscription").write.parquet(f"{tmp_path}/taken/batch=0")
+    with pytest.raises(StreamingQueryException, match="has files that are those of no stream"):
+        scene.run(sink=TableSink(tmp_path / "taken"))
+    scene.run()
+    (scene.checkpoint / "spark" / "commits" / "0").unlink()
+    with pytest.raises(StreamingQueryException, match=r"went to .*matches so far, not to .*elsewhere"):
+        scene.run(sink=TableSink(tmp_path / "elsewhere"))
+    scene.run()
+    assert scene.matches() == {0: [(1, "a")]}
+    assert not list((tmp_path / "elsewhere").glob("batch=*"))
+
+
+def test_a_start_that_fails_does_not_change_where_a_running_stream_writes(scene: Scene, tmp_path: Path) -> None:
+    scene.subscriptions.append([("a", "x > 1")])
+    scene.arrive((1, 5))
+    running = scene.start(trigger="0 seconds", name="market")
+    try:
+        running.processAllAvailable()
+        with pytest.raises(Exception, match="market"):  # one of that name is active
+            scene.start(sink=TableSink(tmp_path / "elsewhere"), trigger="0 seconds", name="market")
+        scene.arrive((2, 5))
+        running.processAllAvailable()
+    finally:
+        running.stop()
+    (scene.checkpoint / "spark" / "commits" / "1").unlink(missing_ok=True)
+    with pytest.raises(StreamError, match=r"went to .*matches so far, not to .*elsewhere"):
+        scene.start(sink=TableSink(tmp_path / "elsewhere"))
+    scene.run()
+    assert scene.matches() == {0: [(1, "a")], 1: [(2, "a")]}
+
+
+@pytest.mark.parametrize("name", ["output", "query", "subscriptions"])
+@pytest.mark.parametrize("text", ["{", "{}", "[]"])
+def test_a_damaged_file_of_a_checkpoint_is_named(scene: Scene, name: str, text: str) -> None:
+    scene.subscriptions.append([("a", "x > 1")])
+    scene.arrive((1, 5))
+    scene.run()
+    (scene.checkpoint / "spark" / "commits" / "0").unlink()
+    (scene.checkpoint / "harken" / f"{name}.json").write_text(text)
+    with pytest.raises(StreamError, match=rf"harken/{name}\.json is damaged: "):
+        scene.start()
+
+
+@pytest.mark.parametrize("name", [".query", ".schema"])
+def test_a_damaged_file_of_a_table_is_named(scene: Scene, name: str) -> None:
+    scene.subscriptions.append([("a", "x > 1")])
+    scene.arrive((1, 5))
+    scene.run()
+    (scene.table.path / name).write_text("{")
+    with pytest.raises(SinkError, match=rf"matches/\{name} is damaged: "):
+        scene.start()
+
+
+def sink_called_plain() -> object:
+    """Another class of the same name."""
+    return type("Plain", (), {"__module__": "elsewhere", "write": Plain.write, "rows": []})()
+
+
+def test_another_class_of_the_same_name_is_another_place(scene: Scene) -> None:
+    scene.subscriptions.append([("a", "x > 1")])
+    scene.arrive((1, 5))
+    scene.run(sink=Plain())
+    (scene.checkpoint / "spark" / "commits" / "0").unlink()
+    with pytest.raises(StreamError, match=r"went to .*test_ownership\.Plain so far, not to .*elsewhere\.Plain"):
+        scene.start(sink=sink_called_plain())  # type: ignore[arg-type]
+
+
+class Careful:
+    """A sink of somebody else's that takes a batch once."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, list[tuple[object, ...]]] = {}
+
+    def write(self, batch: int, matches: DataFrame, query: Query) -> None:
+        self.rows.setdefault(batch, [tuple(row) for row in matches.collect()])
+
+
+def test_rejects_do_not_go_where_matches_go_nor_where_there_is_no_room_for_them(
+    scene: Scene, tmp_path: Path
+) -> None:
+    careful, database = Careful(), f"sqlite:///{tmp_path}/matches.db"
+    with pytest.raises(ArgumentError, match=r"matches and rejects both go to a sink of the type .*Careful"):
+        scene.start(sink=careful, on_error="collect", rejects=careful)
+    with pytest.raises(ArgumentError, match="matches and rejects both go to"):
+        scene.start(sink=DatabaseSink(database), on_error="collect", rejects=DatabaseSink(database))
+    with pytest.raises(SinkError, match="a database sink takes pairs"):
+        scene.start(on_error="collect", rejects=DatabaseSink(database))
+    assert not scene.checkpoint.exists()

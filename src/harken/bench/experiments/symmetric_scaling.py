@@ -58,7 +58,9 @@ def run_breakdown(bench: Bench) -> Result:
         {"subscriptions": ", ".join(f"{size:,}" for size in sizes)},
         figures,
         paper=FIGURE_4,
-        notes=[f"Loading is from the compiled form, indexes included. Matching: the median of {times} publications."],
+        notes=[
+            f"Loading is from the compiled form, indexes included. Matching: the median of {times} publications."
+        ],
     )
 
 

@@ -21,6 +21,7 @@ from harken.errors import EventError, SchemaError
 from harken.model.foreign import parents
 from harken.model.schema import Schema
 from harken.model.values import Type
+from harken.spark.runtime.texts import as_plain_text, is_other_text
 from harken.spark.subscriptions.profile import Profile
 
 if TYPE_CHECKING:
@@ -41,8 +42,7 @@ _TYPES = {
     "timestamp_ntz": Type.TIMESTAMP,
 }
 _SHAPES = ("array<double>", "array<float>")
-_OTHER_TEXTS = ("string ", "varchar(", "char(")
-"""Texts with a collation, or a bound on their length."""
+_NEVER_HANDED_BACK = ("interval year", "interval month")
 
 _TOLD = ("array", "map", "binary")
 """Foreign types whose values can be shown as text."""
@@ -219,7 +219,7 @@ class Leaf:
 
     def in_sql(self, expression: str) -> str:
         """The same in Spark's SQL, where this expression is what lies at its path."""
-        return expression if self.is_plain else f"CAST({expression} AS STRING)"
+        return expression if self.is_plain else as_plain_text(expression)
 
 
 def leaves(schema: StructType) -> dict[str, Leaf]:
@@ -237,11 +237,45 @@ def leaves(schema: StructType) -> dict[str, Leaf]:
 def _within(path: Path, kind: DataType) -> Iterator[Leaf]:
     if kind.typeName() != "struct":
         said = kind.simpleString()
-        is_plain = not said.startswith(_OTHER_TEXTS)
+        is_plain = not is_other_text(said)
         yield Leaf(path, said if is_plain else "string", is_plain)
         return
     for each in kind:  # type: ignore[attr-defined]  # a struct has fields
         yield from _within((*path, each.name), each.dataType)
+
+
+def plain_type(name: str, kind: DataType) -> DataType:
+    """A type with plain texts for those of a bounded length, which Python workers do not hand back.
+
+    EventError, with the name of the column, if there is something in it that they cannot hand back at all.
+    """
+    from pyspark.sql.types import ArrayType, MapType, StringType, StructField, StructType
+
+    if kind.typeName() in ("char", "varchar"):
+        return StringType()
+    if isinstance(kind, StructType):
+        return StructType(
+            [StructField(each.name, plain_type(name, each.dataType), each.nullable) for each in kind]
+        )
+    if isinstance(kind, ArrayType):
+        return ArrayType(plain_type(name, kind.elementType), kind.containsNull)
+    if isinstance(kind, MapType):
+        key, value = (plain_type(name, each) for each in (kind.keyType, kind.valueType))
+        return MapType(key, value, kind.valueContainsNull)
+    if kind.simpleString().startswith(_NEVER_HANDED_BACK):
+        said = f"the column {name!r} cannot go into the answer: Spark takes no {kind.simpleString()} from Python"
+        raise EventError(said, attribute=name, suggestion="cast it, to string for instance")
+    return kind
+
+
+def with_plain_texts(events: DataFrame, names: Sequence[str]) -> DataFrame:
+    """The same events, with plain texts in these columns."""
+    from pyspark.sql import functions
+
+    known = {name: events.schema[name].dataType for name in names}
+    plain = {name: plain_type(name, kind) for name, kind in known.items()}
+    casts = {name: functions.col(_sql((name,))).cast(kind) for name, kind in plain.items() if kind != known[name]}
+    return events.withColumns(casts) if casts else events
 
 
 def type_of(kind: str) -> Type | None:

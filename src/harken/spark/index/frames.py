@@ -138,7 +138,8 @@ def _broadcast(context: SparkContext, files: Mapping[str, bytes]) -> Luggage:
     with _SENT_LOCK:
         for path, reference in list(_SENT.items()):
             with suppress(Exception):  # of a session that has ended, and has taken its files along
-                if reference.get() is not None:
+                # To ask for what it refers to would bring that here, and so keep it for another while.
+                if not reference.refersTo(None):
                     continue
             Path(path).unlink(missing_ok=True)
             del _SENT[path]

@@ -149,6 +149,7 @@ _ENGINES: dict[tuple[Folder, str], Engine] = {}
 _OPEN: dict[Folder, tuple[Parts, OpenIndex]] = {}
 _OPEN_SHARDS: dict[tuple[Folder, int], tuple[Parts, OpenShard]] = {}
 _ROUTERS: dict[str, Router] = {}
+"""By division, the most recently used last."""
 _RECENT: dict[Folder, None] = {}
 """The indexes that are open, the most recently used last."""
 
@@ -177,11 +178,14 @@ def open_shard(parts: Parts, shard: int) -> OpenShard:
 
 
 def open_router(division: Division) -> Router:
-    """The router of a division; kept as well."""
+    """The router of a division; kept as well, if it is among those that were used last."""
     known = repr(division)
-    if known not in _ROUTERS:
-        _ROUTERS[known] = Router(division)
-    return _ROUTERS[known]
+    router = _ROUTERS.pop(known, None) or Router(division)
+    _ROUTERS[known] = router
+    while len(_ROUTERS) > MOST_OPEN:
+        search_everything()
+        del _ROUTERS[next(iter(_ROUTERS))]
+    return router
 
 
 def _engine(folder: Folder, part: Part) -> Engine:

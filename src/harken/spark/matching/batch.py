@@ -18,7 +18,7 @@ from harken.model.foreign import parents
 from harken.model.schema import Schema
 from harken.model.subscriptions import moment_of
 from harken.normal.kinds import mismatches
-from harken.spark.events.columns import Transport, select, types_of
+from harken.spark.events.columns import Transport, plain_type, select, types_of, with_plain_texts
 from harken.spark.events.partitioning import by_number
 from harken.spark.index.frames import Address, Located, index_of_frame
 from harken.spark.index.index import Index, index_beside
@@ -217,7 +217,8 @@ def plan_for(
     Events without an id are numbered; with a prefix, they are called by it and the number.
     """
     schema = None if state.schema is None else Schema(state.schema)
-    handed, names = _handed_through(events, event_id, keep)
+    handed, names = handed_through(events, event_id, keep)
+    events = with_plain_texts(events, handed)
     parts = Parts(folder, state.layers, state.division, state.integer_ids)
     chosen = _strategy(events.sparkSession, state, strategy)
     copies = _copies(events.sparkSession, state) if chosen == "grid" else ()
@@ -324,13 +325,17 @@ def _copies(spark: SparkSession, state: IndexState) -> tuple[int, ...]:
     return tuple(max(1, round(partitions * each / total)) if each else 0 for each in work)
 
 
-def _handed_through(events: DataFrame, event_id: str | None, keep: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The columns that go into the answer as they are, and the names of those that are kept."""
+def handed_through(events: DataFrame, event_id: str | None, keep: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The columns that go into the answer as they are, and the names of those that are kept.
+
+    EventError if there is none of a name, or its values cannot go into the answer.
+    """
     for name in (*([] if event_id is None else [event_id]), *keep):
         if name not in events.columns:
             near = closest(name, events.columns)
             hint = f"did you mean {near!r}?" if near else None
             raise EventError(f"events have no column {name!r}", attribute=name, suggestion=hint)
+        plain_type(name, events.schema[name].dataType)
     taken = {"event", "subscription", "subscriptions"}
     for name in keep:
         if name.lower() in taken:  # to Spark, `Event` is `event`

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -128,17 +128,26 @@ class Checkpoint:
     def _outputs(self) -> dict[str, str]:
         """Where they go; nothing if that is not known."""
         try:
-            said: dict[str, str] = json.loads(self.folder.child("harken").read(_OUTPUT))
+            return self._said(_OUTPUT, ["place"])
         except FileNotFoundError:
             return {}
-        return said
 
     def _remembered(self, name: str, now: dict[str, str]) -> dict[str, str]:
         """What a file says; it is made if it was not there."""
         folder = self.folder.child("harken")
         with suppress(FileExistsError):
             folder.create(name, json.dumps(now).encode())
-        said: dict[str, str] = json.loads(folder.read(name))
+        return self._said(name, now)
+
+    def _said(self, name: str, needed: Iterable[str] = ()) -> dict[str, str]:
+        """What a file says; StreamError if it is damaged."""
+        folder = self.folder.child("harken")
+        try:
+            said: dict[str, str] = json.loads(folder.read(name))
+            if missing := [key for key in needed if key not in said]:
+                raise ValueError(f"it lacks {', '.join(missing)}")
+        except (TypeError, ValueError) as error:
+            raise StreamError(f"{folder}/{name} is damaged: {error}") from error
         return said
 
     def begun(self) -> list[int]:

@@ -66,6 +66,10 @@ class Ledger:
 
         Costs a few small files, however many batches there were.
         """
+        return self.enter(self.foreseen(batch, version, clock))
+
+    def foreseen(self, batch: int, version: int, clock: datetime | None = None) -> LedgerEntry:
+        """The same, and nothing is decided yet."""
         known = self.entry(batch)
         if known is not None:
             return known
@@ -74,14 +78,20 @@ class Ledger:
         # Clocks of machines differ, and may be set back; time in a stream does not go back.
         at = now if previous is None else max(now, previous.at)
         time = at if clock is None else clock if previous is None else max(clock, previous.clock)
-        entry = LedgerEntry(batch, version, version if previous is None else previous.version, at, time)
+        return LedgerEntry(batch, version, version if previous is None else previous.version, at, time)
+
+    def enter(self, foreseen: LedgerEntry) -> LedgerEntry:
+        """Decide for a batch what was foreseen, unless something has been decided before, or is just now."""
+        known = self.entry(foreseen.batch)
+        if known is not None:
+            return known
         # Before the new one: whoever is killed in between does it again.
-        self._log.forget([batch - KEPT] if batch >= KEPT else [])
+        self._log.forget([foreseen.batch - KEPT] if foreseen.batch >= KEPT else [])
         try:
-            self._log.append(batch, entry.to_json())
+            self._log.append(foreseen.batch, foreseen.to_json())
         except ConcurrentChangeError:
-            return self.decide(batch, version, clock)
-        return entry
+            return self.enter(foreseen)
+        return foreseen
 
     def skip(self, batch: int, reason: str) -> LedgerEntry:
         """Have a batch passed over; the one after it meets what has changed since the one before it."""

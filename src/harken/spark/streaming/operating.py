@@ -122,6 +122,7 @@ def repin_batch(
         )
     chosen = subscriptions.version if version is None else version
     subscriptions.snapshot(chosen)
+    place.bind(subscriptions)
     before = place.ledger.entry(batch - 1)
     if before is not None and chosen < before.version:
         raise StreamError(

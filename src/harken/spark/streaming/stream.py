@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harken.engine import OnError
 from harken.errors import ArgumentError, ArgumentTypeError, EventError
+from harken.spark.events.columns import plain_type
 from harken.spark.index.building import rehearse
 from harken.spark.index.index import Index, index_beside
 from harken.spark.index.layers import IndexState
-from harken.spark.matching.batch import check_frame, check_words, plan_for
+from harken.spark.matching.batch import check_frame, check_words, handed_through, plan_for
 from harken.spark.matching.tasks import REJECT_COLUMNS, How
 from harken.spark.runtime.mapping import compute
 from harken.spark.runtime.workers import check_workers
@@ -94,9 +95,8 @@ def match_stream(
         {"checkpoint": place.folder, "subscriptions": subscriptions.folder, "output": _folder(sink)}
         | ({} if rejects is None else {"rejects": _folder(aside)})
     )
-    columns = ["event", "subscription" if how == "pairs" else "subscriptions", *keep]
-    if isinstance(sink, Placed):
-        sink.check(columns)
+    if on_error == "collect":
+        _keep_rejects_apart(sink, aside)
     matcher = BatchMatcher(
         subscriptions,
         sink,
@@ -108,8 +108,10 @@ def match_stream(
         None if on_error == "raise" else aside,
         goes_on=not available_now,
     )
-    if not type(events).__module__.startswith("pyspark.sql.connect"):  # else the server knows these places, not we
-        matcher.claim(columns)
+    matcher.check_columns()
+    handed_through(events, event_id, keep)
+    if not _is_remote(events):
+        matcher.check_places(events)
     source = matcher.prepared(events)
     writer = source.writeStream.foreachBatch(matcher).option("checkpointLocation", place.spark.address)
     if name is not None:
@@ -121,11 +123,17 @@ def match_stream(
     return writer.start()
 
 
+def _is_remote(events: DataFrame) -> bool:
+    """Whether they are on a server of Spark Connect: that knows the places of a stream, and not we."""
+    return type(events).__module__.startswith("pyspark.sql.connect")
+
+
 def _sink(given: Sink | Address, options: Mapping[str, Any] | None, argument: str) -> Sink:
     if isinstance(given, str | os.PathLike | Folder):
         return TableSink(given, storage_options=options)
-    if not callable(getattr(given, "write", None)):
-        raise ArgumentTypeError.of(argument, "a sink or a folder", type(given).__name__)
+    if isinstance(given, type) or not callable(getattr(given, "write", None)):
+        found = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
+        raise ArgumentTypeError.of(argument, "a sink or a folder", found)
     return given
 
 
@@ -141,11 +149,25 @@ def _keep_apart(folders: Mapping[str, Folder | None]) -> None:
         for other in known:
             is_within = name != other and one.startswith(known[other])
             # Rejects lie in the checkpoint unless said, beside what is there.
-            if is_within and (one == known[other] or (name, other) != ("rejects", "checkpoint")):
+            beside = (name, other) == ("rejects", "checkpoint") and not _is_in_use(one.removeprefix(known[other]))
+            if is_within and (one == known[other] or not beside):
                 said = (
                     "are one folder" if one == known[other] else f"lie in each other: {one} is in {known[other]}"
                 )
                 raise ArgumentError(f"{name} and {other} {said}", argument=name, suggestion="give each its own")
+
+
+def _is_in_use(place: str) -> bool:
+    """Whether a place in a checkpoint is that of something else than rejects."""
+    return place.split("/")[0] in ("spark", "harken")
+
+
+def _keep_rejects_apart(output: Sink, rejects: Sink) -> None:
+    """ArgumentError if both are one: it has a batch once, and the rejects would be all there is of it."""
+    both_known = isinstance(output, Placed) and isinstance(rejects, Placed)
+    if rejects is output or (both_known and place_of(output) == place_of(rejects)):
+        said = f"matches and rejects both go to {place_of(output)}"
+        raise ArgumentError(said, argument="rejects", suggestion="give each its own")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,26 +188,45 @@ class BatchMatcher:
     _noted: set[tuple[int, int]] = field(default_factory=set, init=False, compare=False, repr=False)
     """Where this stream was last noted to be."""
 
-    def claim(self, columns: Sequence[str]) -> None:
-        """Refuse, now and not with the first batch, a checkpoint or an output that is that of another stream.
+    @property
+    def _sinks(self) -> list[tuple[Sink, Sequence[str]]]:
+        """Where matches go and, if they do, rejects; and of which columns they are."""
+        matches = ["event", "subscription" if self.how == "pairs" else "subscriptions", *self.keep]
+        return [(self.sink, matches), *([] if self.rejects is None else [(self.rejects, REJECT_COLUMNS)])]
 
-        So is an output that has come to be, by this stream, of other columns than it would have now.
+    def _types(self, events: DataFrame) -> dict[str, str]:
+        """The types of columns of matches and rejects, as Spark writes them, as far as they are known."""
+        kept = {name: plain_type(name, events.schema[name].dataType).simpleString() for name in self.keep}
+        if self.event_id is None:
+            return {"event": "string", **kept}
+        return {"event": plain_type(self.event_id, events.schema[self.event_id].dataType).simpleString(), **kept}
+
+    def check_columns(self) -> None:
+        """SinkError if a sink cannot take what it would be given."""
+        for sink, columns in self._sinks:
+            if isinstance(sink, Placed):
+                sink.check(columns)
+
+    def check_places(self, events: DataFrame) -> None:
+        """Refuse a checkpoint or an output that is that of another stream, or of other columns.
+
+        At the start, and not with the first batch, wherever the places can be seen from here.
         """
-        sink, known = self.sink, self.checkpoint.known
-        for each, asked in ((sink, columns), (self.rejects, REJECT_COLUMNS)):
+        known = self.checkpoint.known
+        for each, asked in self._sinks:
             owner = each.owner() if isinstance(each, Remembers) else None
             if owner is not None:
                 (known or Query("", str(self.checkpoint.folder))).refuse(owner, place_of(each))
             elif isinstance(each, TableSink):
                 each.check_empty(None if known is None else self.checkpoint.following())
             if isinstance(each, TableSink):
-                each.check_like(asked)
+                each.check_like(asked, self._types(events))
         if known is not None:
             self.checkpoint.bind(self.subscriptions)
-        # A batch that the output of before may have taken would be in both.
-        if known is not None and self.checkpoint.pending() is not None:
-            self.checkpoint.check_output(place_of(sink), self._rejects_place)
-        self._note_output()
+            pending = self.checkpoint.pending()
+            # A batch that has begun, and that the output of before may have taken, would be in both.
+            if pending is not None and self.checkpoint.ledger.entry(pending) is not None:
+                self.checkpoint.check_output(place_of(self.sink), self._rejects_place)
 
     @property
     def _rejects_place(self) -> str | None:
@@ -207,15 +248,20 @@ class BatchMatcher:
         events_kept = self.checkpoint.events
         lasting = None if self.validity is None else RetainedEvents(events_kept, self.validity)
         query = self.checkpoint.query  # refuses a ledger of another query, before anything is added to it
+        is_first = not self._noted
+        if is_first:
+            self.check_places(events)  # on the server of Spark Connect, nobody has
         self.checkpoint.bind(self.subscriptions)
         clock = None if lasting is None else lasting.clock(batch)
-        entry = self.checkpoint.ledger.decide(batch, self.subscriptions.version, clock)
+        foreseen = self.checkpoint.ledger.foreseen(batch, self.subscriptions.version, clock)
+        if foreseen.skipped is None:
+            self._note(query, foreseen)  # before it is decided: the ledger names no version that nobody keeps
+        entry = self.checkpoint.ledger.enter(foreseen)
         if entry.skipped is not None:
             # What a stream remembers, say to drop duplicates, is written when its rows are computed.
             if self.checkpoint.has_state:
                 compute(events)
             return
-        is_first = not self._noted
         self._note(query, entry)
         self._note_output()  # before anything is there: who repeats the batch is to look for it there
         index, state = index_beside(events.sparkSession, self.subscriptions, entry.version)

@@ -18,6 +18,7 @@ from harken.model.schema import Schema
 from harken.normal.compiled import PREDICATE, compiled_schema, conform, is_compiled
 from harken.normal.validation import compiled_faults
 from harken.spark.runtime.mapping import map_batches
+from harken.spark.runtime.texts import as_plain_text, is_other_text
 from harken.spark.runtime.workers import check_workers
 
 if TYPE_CHECKING:
@@ -89,15 +90,22 @@ def compile_subscriptions(
 def subscription_columns(subscriptions: DataFrame) -> DataFrame:
     """The columns that make a subscription, in types that can be read; SubscriptionError if they do not."""
     fields = {field.name: field.dataType.simpleString() for field in subscriptions.schema}
+    others = {name for name, found in fields.items() if is_other_text(found)}
     needed = ("id",) if "clauses" in fields else ("id", "expression")
     for name in needed:
         if name not in fields:
             raise SubscriptionError(f"subscriptions need the column {name!r}, found {', '.join(fields) or 'none'}")
     for name, found in fields.items():
         wanted = _TYPES.get(name)
-        if wanted is not None and found not in wanted:
+        if wanted is not None and found not in wanted and not (name in others and "string" in wanted):
             raise SubscriptionError(f"the column {name!r} of subscriptions is {wanted[0]}, found {found}")
-    return subscriptions.select(*[f"`{name}`" for name in fields if name in _KNOWN])
+    return subscriptions.selectExpr(
+        *[
+            f"{as_plain_text(f'`{name}`')} AS `{name}`" if name in others else f"`{name}`"
+            for name in fields
+            if name in _KNOWN
+        ]
+    )
 
 
 _TYPES = {

@@ -82,7 +82,11 @@ class Placed(Protocol):
 
 def place_of(sink: Sink) -> str:
     """Where the matches of a sink are; of one that does not know, what kind of sink it is."""
-    return sink.place if isinstance(sink, Placed) else f"a sink of the type {type(sink).__qualname__}"
+    return (
+        sink.place
+        if isinstance(sink, Placed)
+        else f"a sink of the type {type(sink).__module__}.{type(sink).__qualname__}"
+    )
 
 
 def require(columns: Sequence[str], *wanted: str, sink: str) -> None:

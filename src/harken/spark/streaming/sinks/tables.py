@@ -137,8 +137,8 @@ class TableSink:
         """SinkError if one is named `batch`, or two differ by case only."""
         reserve(columns, BATCH)
 
-    def check_like(self, columns: Sequence[str]) -> None:
-        """SinkError if there is a table of other columns, or of another format."""
+    def check_like(self, columns: Sequence[str], types: Mapping[str, str]) -> None:
+        """SinkError if there is a table of other columns, or of other types where they are said, or formats."""
         agreed = self._schema()
         if agreed is None:
             return
@@ -146,6 +146,11 @@ class TableSink:
         if agreed.names != list(columns):
             said = f"has the columns {', '.join(agreed.names)}, and these are {', '.join(columns)}"
             raise SinkError(f"{self.folder} {said}", suggestion=instead)
+        for each in agreed:
+            found = each.dataType.simpleString()
+            if types.get(each.name, found) != found:
+                said = f"has {found} in the column {each.name!r}, and it would be {types[each.name]} now"
+                raise SinkError(f"{self.folder} {said}", suggestion=instead)
         if written not in (None, self.format):
             raise SinkError(f"{self.folder} is a table of {written}, not of {self.format}", suggestion=instead)
 
@@ -169,6 +174,8 @@ class TableSink:
             return Query(**json.loads(self.folder.read(_QUERY)))
         except FileNotFoundError:
             return None
+        except (TypeError, ValueError) as error:
+            raise SinkError(f"{self.folder}/{_QUERY} is damaged: {error!r}") from error
 
     def has(self, batch: int) -> bool:
         """Whether a batch is there."""
@@ -207,17 +214,23 @@ class TableSink:
 
     def _schema(self) -> StructType | None:
         """The columns of the table; None before the first batch."""
-        from pyspark.sql.types import StructType
-
         try:
-            return StructType.fromJson(json.loads(self.folder.read(_SCHEMA)))
+            return self._schema_in(_SCHEMA)
         except FileNotFoundError:
             pass
         # Tables of earlier releases have such a file with every batch.
         for batch in (each.name for each in self.folder.entries() if each.name.startswith(f"{BATCH}=")):
             with suppress(FileNotFoundError):
-                return StructType.fromJson(json.loads(self.folder.read(f"{batch}/{_SCHEMA}")))
+                return self._schema_in(f"{batch}/{_SCHEMA}")
         return None
+
+    def _schema_in(self, name: str) -> StructType:
+        from pyspark.sql.types import StructType
+
+        try:
+            return StructType.fromJson(json.loads(self.folder.read(name)))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise SinkError(f"{self.folder}/{name} is damaged: {error!r}") from error
 
     def _format(self) -> str | None:
         """How the rows of the table are written, by the name of a file; None if there is none yet."""
