@@ -84,6 +84,8 @@ WORKS: dict[str, object] = {
     "DatabaseSink.write": MORE,
     "match_stream": STREAMED,
     "match_stream with validity": STREAMED,
+    "match_stream to an output with files of nobody": "has files that are those of no stream",
+    "match_stream of a pending batch to another output": "so far, not to",
 }
 """What each call gives there, the same as anywhere."""
 
@@ -227,6 +229,11 @@ def writing(
     events.select("id", "n", "m").write.parquet(str(folder / "events"))
     yield "match_stream", lambda: streamed(spark, store, folder, None)
     yield "match_stream with validity", lambda: streamed(spark, store, folder, EventValidity(timedelta(days=1)))
+    call = "match_stream to an output with files of nobody"
+    found.limit(1).write.parquet(str(folder / "taken" / "out" / "batch=0"))
+    yield call, lambda: said_of(lambda: streamed(spark, store, folder, None, "taken"), str(WORKS[call]))
+    call = "match_stream of a pending batch to another output"
+    yield call, lambda: said_of(lambda: repeated_elsewhere(spark, store, folder), str(WORKS[call]))
 
 
 def compiled(subscriptions: DataFrame) -> object:
@@ -267,21 +274,45 @@ def stored(found: DataFrame, path: Path) -> object:
     return rows
 
 
-def streamed(spark: SparkSession, store: Subscriptions, folder: Path, validity: EventValidity | None) -> object:
+def said_of(call: Call, words: str) -> str:
+    """The words that a call is refused with, if it is."""
+    try:
+        call()
+    except Exception as error:
+        if words in str(error):
+            return words
+        raise
+    return "it was not refused"
+
+
+def repeated_elsewhere(spark: SparkSession, store: Subscriptions, folder: Path) -> object:
+    streamed(spark, store, folder, None, "pending")
+    (folder / "pending" / "checkpoint" / "spark" / "commits" / "0").unlink()
+    return streamed(spark, store, folder, None, "pending", "elsewhere")
+
+
+def streamed(
+    spark: SparkSession,
+    store: Subscriptions,
+    folder: Path,
+    validity: EventValidity | None,
+    name: str | None = None,
+    output: str = "out",
+) -> object:
     """How many matches a query has written when it has seen all there is."""
     events = spark.readStream.schema("id bigint, n bigint, m bigint").parquet(str(folder / "events"))
-    place = folder / ("streamed" if validity is None else "kept")
+    place = folder / (name or ("streamed" if validity is None else "kept"))
     query = match_stream(
         events,
         store,
-        place / "out",
+        place / output,
         checkpoint=place / "checkpoint",
         event_id="id",
         validity=validity,
         available_now=True,
     )
     query.awaitTermination()
-    return TableSink(place / "out").read(spark).count()
+    return TableSink(place / output).read(spark).count()
 
 
 if __name__ == "__main__":

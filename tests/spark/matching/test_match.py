@@ -124,6 +124,14 @@ def test_texts_of_a_bounded_length_go_into_answers_as_texts(lent_spark: SparkSes
         assert {found.dtypes[at][1] for at in (0, 2)} == {"string"}
 
 
+def test_bounded_texts_whose_names_differ_by_case_are_told_as_others_are(lent_spark: SparkSession) -> None:
+    lent_spark.conf.set("spark.sql.preserveCharVarcharTypeInfo", "true")
+    subscriptions = lent_spark.createDataFrame([("one", "x = 1")], "id string, expression string")
+    events = lent_spark.sql("SELECT 1 AS x, cast('q' AS char(2)) AS c, 1 AS C")
+    with pytest.raises(EventError, match="columns 'C' and 'c' differ by case only"):
+        match(events, subscriptions, keep=["c"])
+
+
 def test_what_python_cannot_hand_back_is_refused_by_its_name(spark: SparkSession) -> None:
     events = spark.sql("SELECT 1 AS x, array(interval '1' year) AS spans")
     subscriptions = spark.createDataFrame([("one", "x = 1")], "id string, expression string")

@@ -38,7 +38,7 @@ PACE = timedelta(minutes=1)
 """From one batch to the next, by the times of their events."""
 VALIDITY = EventValidity(lasts=4 * PACE, event_time="t", delay=PACE / 2)
 STEPS = (
-    (Ledger, "decide"),
+    (Ledger, "enter"),
     (TableSink, "write"),
     (DatabaseSink, "write"),
     (RetainedEvents, "keep"),

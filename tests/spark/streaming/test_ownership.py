@@ -27,8 +27,13 @@ from harken.spark import (
     TableSink,
     match_stream,
     repin_batch,
+    skip_batch,
 )
-from tests.spark.streaming.scenes import Scene
+from harken.spark.streaming.checkpoints import Checkpoint
+from harken.spark.streaming.ledger import Ledger
+from harken.spark.streaming.sinks.contract import are_one
+from harken.spark.subscriptions.readers import Readers
+from tests.spark.streaming.scenes import Scene, fail_to
 
 # Whose batches these are
 
@@ -135,6 +140,49 @@ def test_columns_that_have_become_of_another_type_are_told_at_the_start(scene: S
     scene.arrive((2, 5))
     scene.run(keep=["x"])
     assert scene.matches() == {0: [(1, "a")], 1: [(2, "a")]}
+
+
+def test_a_kept_column_may_be_called_like_one_of_the_rejects(scene: Scene, tmp_path: Path) -> None:
+    scene.subscriptions = Subscriptions.create(tmp_path / "typed", schema={"x": "int"})
+    scene.subscriptions.append([("a", "x > 1")])
+    for number in (1, 2):
+        scene.arrive({"id": number, "x": 5, "value": 7})
+        scene.run(scene.events("id bigint, x bigint, value bigint"), keep=["value"], on_error="collect")
+    assert scene.matches() == {0: [(1, "a")], 1: [(2, "a")]}
+
+
+@pytest.mark.parametrize("step", [(Checkpoint, "note_output"), (Readers, "note"), (Ledger, "enter")])
+@pytest.mark.parametrize("then", ["start", "skip", "repin"])
+def test_a_first_batch_that_fails_early_does_not_hold_a_stream_to_the_output_of_before(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: tuple[type, str], then: str
+) -> None:
+    scene.subscriptions.append([("a", "x > 1")])
+    scene.arrive((1, 5))
+    scene.run()
+    other = TableSink(tmp_path / "elsewhere")
+    scene.arrive((2, 5))
+
+    def crash(*_: object) -> None:
+        raise OSError("the machine goes down")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(*step, crash)
+        fail_to(lambda: scene.run(sink=other), "the machine goes down")
+    if then == "skip":
+        skip_batch(scene.checkpoint, reason="a test")
+    elif then == "repin":
+        repin_batch(scene.checkpoint, scene.subscriptions, other)
+    scene.run(sink=other)
+    assert scene.matches() == {0: [(1, "a")]}
+    assert [batch for batch in (0, 1) if other.has(batch)] == ([] if then == "skip" else [1])
+
+
+def test_a_class_of_the_program_that_was_started_may_be_imported_elsewhere() -> None:
+    kind = "a sink of the type "
+    assert are_one(f"{kind}Own", f"{kind}jobs.market.Own")
+    assert are_one(f"{kind}jobs.market.Own", f"{kind}Own")
+    assert not are_one(f"{kind}jobs.market.Own", f"{kind}jobs.other.Own")
+    assert not are_one(f"{kind}Own", f"{kind}market.MyOwn")
 
 
 def test_a_checkpoint_goes_on_with_the_subscriptions_it_began_with(scene: Scene, tmp_path: Path) -> None:

@@ -300,3 +300,15 @@ def test_a_stream_without_event_times_so_far_expires_nothing(spark: SparkSession
     lasting.keep(0, events, NOON, clock)
     assert lasting.clock(1) == clock
     assert still_there(lasting, events, clock) == [1]
+
+
+def test_texts_of_a_bounded_length_are_kept_too(scene: Scene, lent_spark: SparkSession) -> None:
+    lent_spark.conf.set("spark.sql.preserveCharVarcharTypeInfo", "true")
+    validity = EventValidity(lasts=HOUR)
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((1, 1), (2, 2))
+    events = scene.events().selectExpr("cast(concat('e', id) as varchar(4)) id", "x", "cast('q' as char(2)) other")
+    scene.run(events, validity=validity)
+    scene.subscriptions.append([("late", "x > 1")])
+    scene.run(events, validity=validity)
+    assert scene.matches() == {0: [("e1", "a")], 1: [("e2", "late")]}

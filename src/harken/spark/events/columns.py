@@ -244,38 +244,48 @@ def _within(path: Path, kind: DataType) -> Iterator[Leaf]:
         yield from _within((*path, each.name), each.dataType)
 
 
-def plain_type(name: str, kind: DataType) -> DataType:
-    """A type with plain texts for those of a bounded length, which Python workers do not hand back.
-
-    EventError, with the name of the column, if there is something in it that they cannot hand back at all.
-    """
+def plain_type(kind: DataType) -> DataType:
+    """A type with plain texts for those of a bounded length, which Python workers do not hand back."""
     from pyspark.sql.types import ArrayType, MapType, StringType, StructField, StructType
 
     if kind.typeName() in ("char", "varchar"):
         return StringType()
     if isinstance(kind, StructType):
-        return StructType(
-            [StructField(each.name, plain_type(name, each.dataType), each.nullable) for each in kind]
-        )
+        return StructType([StructField(each.name, plain_type(each.dataType), each.nullable) for each in kind])
     if isinstance(kind, ArrayType):
-        return ArrayType(plain_type(name, kind.elementType), kind.containsNull)
+        return ArrayType(plain_type(kind.elementType), kind.containsNull)
     if isinstance(kind, MapType):
-        key, value = (plain_type(name, each) for each in (kind.keyType, kind.valueType))
-        return MapType(key, value, kind.valueContainsNull)
-    if kind.simpleString().startswith(_NEVER_HANDED_BACK):
-        said = f"the column {name!r} cannot go into the answer: Spark takes no {kind.simpleString()} from Python"
-        raise EventError(said, attribute=name, suggestion="cast it, to string for instance")
+        return MapType(plain_type(kind.keyType), plain_type(kind.valueType), kind.valueContainsNull)
     return kind
 
 
-def with_plain_texts(events: DataFrame, names: Sequence[str]) -> DataFrame:
-    """The same events, with plain texts in these columns."""
-    from pyspark.sql import functions
+def check_answerable(name: str, kind: DataType) -> None:
+    """EventError, with the name of the column, if there is something in it that workers cannot hand back."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
 
-    known = {name: events.schema[name].dataType for name in names}
-    plain = {name: plain_type(name, kind) for name, kind in known.items()}
-    casts = {name: functions.col(_sql((name,))).cast(kind) for name, kind in plain.items() if kind != known[name]}
-    return events.withColumns(casts) if casts else events
+    if isinstance(kind, StructType):
+        for each in kind:
+            check_answerable(name, each.dataType)
+    elif isinstance(kind, ArrayType):
+        check_answerable(name, kind.elementType)
+    elif isinstance(kind, MapType):
+        check_answerable(name, kind.keyType)
+        check_answerable(name, kind.valueType)
+    elif kind.simpleString().startswith(_NEVER_HANDED_BACK):
+        said = f"the column {name!r} cannot go into the answer: Spark takes no {kind.simpleString()} from Python"
+        raise EventError(said, attribute=name, suggestion="cast it, to string for instance")
+
+
+def with_plain_texts(events: DataFrame, names: Sequence[str] | None = None) -> DataFrame:
+    """The same events, with plain texts in these columns, or in all."""
+    known = {name: events.schema[name].dataType for name in (events.columns if names is None else names)}
+    plain = {name: plain_type(kind) for name, kind in known.items()}
+    other = [name for name, kind in plain.items() if kind != known[name]]
+    if not other:
+        return events
+    leaves(events.schema)  # refuses columns that come twice
+    _check_case(events, [(name,) for name in events.columns], [(name,) for name in other])
+    return events.withColumns({name: column_at((name,)).cast(plain[name]) for name in other})
 
 
 def type_of(kind: str) -> Type | None:

@@ -18,7 +18,7 @@ from harken.model.foreign import parents
 from harken.model.schema import Schema
 from harken.model.subscriptions import moment_of
 from harken.normal.kinds import mismatches
-from harken.spark.events.columns import Transport, plain_type, select, types_of, with_plain_texts
+from harken.spark.events.columns import Transport, check_answerable, select, types_of, with_plain_texts
 from harken.spark.events.partitioning import by_number
 from harken.spark.index.frames import Address, Located, index_of_frame
 from harken.spark.index.index import Index, index_beside
@@ -335,7 +335,7 @@ def handed_through(events: DataFrame, event_id: str | None, keep: Sequence[str])
             near = closest(name, events.columns)
             hint = f"did you mean {near!r}?" if near else None
             raise EventError(f"events have no column {name!r}", attribute=name, suggestion=hint)
-        plain_type(name, events.schema[name].dataType)
+        check_answerable(name, events.schema[name].dataType)
     taken = {"event", "subscription", "subscriptions"}
     for name in keep:
         if name.lower() in taken:  # to Spark, `Event` is `event`

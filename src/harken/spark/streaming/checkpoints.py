@@ -22,7 +22,7 @@ from typing import Any
 from harken.errors import StreamError
 from harken.spark.storage import Folder, folder_at
 from harken.spark.streaming.ledger import Ledger
-from harken.spark.streaming.sinks.contract import Query
+from harken.spark.streaming.sinks.contract import Query, are_one
 from harken.spark.subscriptions.subscriptions import Subscriptions
 
 _OWNER = "query.json"
@@ -107,7 +107,7 @@ class Checkpoint:
         before = self._outputs()
         for name, now in (("place", place), ("rejects", rejects)):
             known = before.get(name)
-            if known is not None and now is not None and known != now:
+            if known is not None and now is not None and not are_one(known, now):
                 what = "matches" if name == "place" else "rejects"
                 raise StreamError(
                     f"the {what} of the checkpoint {self.folder} went to {known} so far, not to {now}",

@@ -112,7 +112,8 @@ def repin_batch(
     batch = _pending(place)
     is_address = isinstance(output, str | os.PathLike | Folder)
     sink: Sink = TableSink(output, storage_options=storage_options) if is_address else output  # type: ignore[arg-type, assignment]
-    place.check_output(place_of(sink))
+    if place.ledger.entry(batch) is not None:
+        place.check_output(place_of(sink))
     owner = sink.owner() if isinstance(sink, Remembers) else None
     if owner is not None:
         place.query.refuse(owner, place_of(sink))
@@ -128,6 +129,7 @@ def repin_batch(
         raise StreamError(
             f"batch {batch - 1} was matched with version {before.version}, which is later than {chosen}"
         )
+    place.note_output(place_of(sink))
     entry = place.ledger.repin(batch, chosen)
     place.folder.child(_SKIPPED).remove([_record(batch)])  # it was to be passed over, and no longer is
     return entry

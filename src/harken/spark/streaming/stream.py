@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harken.engine import OnError
 from harken.errors import ArgumentError, ArgumentTypeError, EventError
-from harken.spark.events.columns import plain_type
+from harken.spark.events.columns import plain_type, with_plain_texts
 from harken.spark.index.building import rehearse
 from harken.spark.index.index import Index, index_beside
 from harken.spark.index.layers import IndexState
@@ -189,21 +189,23 @@ class BatchMatcher:
     """Where this stream was last noted to be."""
 
     @property
-    def _sinks(self) -> list[tuple[Sink, Sequence[str]]]:
-        """Where matches go and, if they do, rejects; and of which columns they are."""
+    def _sinks(self) -> list[tuple[Sink, Sequence[str], Sequence[str]]]:
+        """Where matches go and, if they do, rejects; of which columns they are, and those that are the events'."""
         matches = ["event", "subscription" if self.how == "pairs" else "subscriptions", *self.keep]
-        return [(self.sink, matches), *([] if self.rejects is None else [(self.rejects, REJECT_COLUMNS)])]
+        found: list[tuple[Sink, Sequence[str], Sequence[str]]] = [(self.sink, matches, self.keep)]
+        if self.rejects is not None:
+            found.append((self.rejects, REJECT_COLUMNS, ()))
+        return found
 
-    def _types(self, events: DataFrame) -> dict[str, str]:
-        """The types of columns of matches and rejects, as Spark writes them, as far as they are known."""
-        kept = {name: plain_type(name, events.schema[name].dataType).simpleString() for name in self.keep}
-        if self.event_id is None:
-            return {"event": "string", **kept}
-        return {"event": plain_type(self.event_id, events.schema[self.event_id].dataType).simpleString(), **kept}
+    def _types(self, events: DataFrame, kept: Sequence[str]) -> dict[str, str]:
+        """The types of events' names and of columns that are kept, as Spark writes them."""
+        columns = {name: name for name in kept} | ({} if self.event_id is None else {"event": self.event_id})
+        known = {each: plain_type(events.schema[name].dataType).simpleString() for each, name in columns.items()}
+        return {"event": "string", **known}
 
     def check_columns(self) -> None:
         """SinkError if a sink cannot take what it would be given."""
-        for sink, columns in self._sinks:
+        for sink, columns, _ in self._sinks:
             if isinstance(sink, Placed):
                 sink.check(columns)
 
@@ -213,19 +215,20 @@ class BatchMatcher:
         At the start, and not with the first batch, wherever the places can be seen from here.
         """
         known = self.checkpoint.known
-        for each, asked in self._sinks:
+        for each, asked, kept in self._sinks:
             owner = each.owner() if isinstance(each, Remembers) else None
             if owner is not None:
                 (known or Query("", str(self.checkpoint.folder))).refuse(owner, place_of(each))
             elif isinstance(each, TableSink):
                 each.check_empty(None if known is None else self.checkpoint.following())
             if isinstance(each, TableSink):
-                each.check_like(asked, self._types(events))
+                each.check_like(asked, self._types(events, kept))
         if known is not None:
             self.checkpoint.bind(self.subscriptions)
             pending = self.checkpoint.pending()
-            # A batch that has begun, and that the output of before may have taken, would be in both.
-            if pending is not None and self.checkpoint.ledger.entry(pending) is not None:
+            begun = None if pending is None else self.checkpoint.ledger.entry(pending)
+            # One that the output of before may have taken would be in both.
+            if begun is not None and begun.skipped is None:
                 self.checkpoint.check_output(place_of(self.sink), self._rejects_place)
 
     @property
@@ -255,7 +258,10 @@ class BatchMatcher:
         clock = None if lasting is None else lasting.clock(batch)
         foreseen = self.checkpoint.ledger.foreseen(batch, self.subscriptions.version, clock)
         if foreseen.skipped is None:
-            self._note(query, foreseen)  # before it is decided: the ledger names no version that nobody keeps
+            # Both before it is decided: the ledger names no version that nobody keeps, and whoever repeats the
+            # batch is to look for it where it went.
+            self._note(query, foreseen)
+            self._note_output()
         entry = self.checkpoint.ledger.enter(foreseen)
         if entry.skipped is not None:
             # What a stream remembers, say to drop duplicates, is written when its rows are computed.
@@ -263,7 +269,6 @@ class BatchMatcher:
                 compute(events)
             return
         self._note(query, entry)
-        self._note_output()  # before anything is there: who repeats the batch is to look for it there
         index, state = index_beside(events.sparkSession, self.subscriptions, entry.version)
         if is_first and self.goes_on:
             rehearse(state.algorithm, state.options)
@@ -345,7 +350,8 @@ class BatchMatcher:
         """Match the events of a batch, and new subscriptions with the earlier events that still hold."""
         from harken.spark.streaming.changes import without_changes
 
-        arrived = without_changes(events).persist()
+        # Spark reads no texts of a bounded length back.
+        arrived = with_plain_texts(without_changes(events)).persist()
         changed = None
         try:
             matches = self._matched(arrived, index, state, entry)

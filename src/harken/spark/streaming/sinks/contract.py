@@ -19,6 +19,8 @@ BATCH = "batch"
 QUERY = "query"
 """What sinks call the query that a batch is of."""
 
+_OF_TYPE = "a sink of the type "
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
@@ -82,11 +84,19 @@ class Placed(Protocol):
 
 def place_of(sink: Sink) -> str:
     """Where the matches of a sink are; of one that does not know, what kind of sink it is."""
-    return (
-        sink.place
-        if isinstance(sink, Placed)
-        else f"a sink of the type {type(sink).__module__}.{type(sink).__qualname__}"
-    )
+    if isinstance(sink, Placed):
+        return sink.place
+    kind = type(sink)
+    module = "" if kind.__module__ == "__main__" else f"{kind.__module__}."
+    return f"{_OF_TYPE}{module}{kind.__qualname__}"
+
+
+def are_one(place: str, other: str) -> bool:
+    """Whether two places are one. A class of the program that was started may be one of a module elsewhere."""
+    if not (place.startswith(_OF_TYPE) and other.startswith(_OF_TYPE)):
+        return place == other
+    one, two = (f".{each.removeprefix(_OF_TYPE)}" for each in (place, other))
+    return one.endswith(two) or two.endswith(one)
 
 
 def require(columns: Sequence[str], *wanted: str, sink: str) -> None:
