@@ -13,6 +13,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 IN_MEMORY := $(BIN)/python scripts/in-memory.py
+# uv takes half the time; where it cannot be had, or cannot reach what pip reaches, pip does.
+UV := VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/python scripts/uv.py
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 
 .PHONY: demo test test-fast test-compiled test-interpreted test-bounds test-long test-install test-pythons check lock clean
 
@@ -71,6 +74,6 @@ $(READY): requirements.lock pyproject.toml scripts/ensure-java.sh scripts/find-p
 	@sh scripts/ensure-java.sh
 	@echo "Setting up $(VENV) from requirements.lock (once) ..."
 	@python=$$(sh scripts/find-python.sh $(PYTHON)) && "$$python" -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes --requirement requirements.lock
-	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(UV) pip install --quiet --require-hashes --requirement requirements.lock || $(PIP) --require-hashes --requirement requirements.lock
+	@$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@

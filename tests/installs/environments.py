@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
 _PINNED = re.compile(r"^(?P<pin>[A-Za-z0-9._-]+==\S+(?: ; [^\\]+)?) \\$", re.MULTILINE)
-_INDEX = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS"}
-"""Which settings of pip say where packages come from, and what uv calls them."""
 
 
 def pythons() -> list[str]:
@@ -95,19 +91,6 @@ class Environment:
 
 
 def _uv(*arguments: str) -> None:
-    places = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    program = shutil.which("uv", path=places)
-    assert program, "uv is not installed: it is in requirements.lock"
-    done = subprocess.run(
-        [program, *arguments], env={**os.environ, **_settings()}, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, str(ROOT / "scripts" / "uv.py"), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-def _settings() -> Mapping[str, str]:
-    """Where pip was told to find packages, for uv, which does not read what pip reads."""
-    told = subprocess.run(
-        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True
-    ).stdout
-    lines = re.findall(r"^\S*\.([a-z-]+)='(.*)'$", told, re.MULTILINE)
-    return {_INDEX[name]: value for name, value in lines if name in _INDEX and _INDEX[name] not in os.environ}
