@@ -174,6 +174,12 @@ def test_an_event_at_fault_fails_the_job_otherwise(spark: SparkSession, declarin
         match(spark.sql(FAULTY), declaring, on_error="ignore")  # type: ignore[call-overload]
 
 
+def test_an_event_at_fault_is_named_though_python_has_no_such_date(spark: SparkSession, declaring: Index) -> None:
+    events = spark.sql("SELECT date_add(DATE '9999-12-31', 1) AS id, double('NaN') AS price")
+    with pytest.raises(PySparkException, match=r"EventError: event 10000-01-01: attribute 'price'"):
+        match(events, declaring, event_id="id").collect()
+
+
 def test_without_a_schema_no_event_is_rejected(spark: SparkSession, asking: Index) -> None:
     found = match(spark.sql("select 1 n, double('NaN') whole"), asking, event_id="n", on_error="collect")
     assert pairs(found.matches) == [(1, 2), (1, 5), (1, 6)]

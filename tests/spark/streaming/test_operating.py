@@ -19,6 +19,9 @@ from harken.spark import (
     skip_batch,
     stream_status,
 )
+from harken.spark.streaming.checkpoints import Checkpoint
+from harken.spark.streaming.ledger import Ledger
+from harken.spark.streaming.retained_events import RetainedEvents
 from harken.spark.subscriptions.readers import Readers
 from tests.spark.streaming.scenes import HOUR, FailsOnce, Scene, crash, fail_to
 
@@ -54,6 +57,83 @@ def test_changes_between_a_batch_that_is_passed_over_and_the_next_are_met(scene:
     scene.arrive((2, 1))
     scene.run(validity=validity)
     assert scene.matches() == {0: [(0, "a")], 2: [(0, "b"), (2, "a"), (2, "b")]}
+
+
+def test_what_a_batch_has_told_is_not_told_again_if_it_is_passed_over_then(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    validity = EventValidity(lasts=HOUR)
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    scene.run(validity=validity)
+    scene.subscriptions.append([("b", "x = 1")])
+    scene.arrive((1, 1))
+    with monkeypatch.context() as crashing:
+        crashing.setattr(RetainedEvents, "keep", crash)
+        fail_to(lambda: scene.run(validity=validity))
+    skip_batch(scene.checkpoint, reason="its events cannot be kept")
+    scene.arrive((2, 1))
+    scene.run(validity=validity)
+    assert scene.matches() == {0: [(0, "a")], 1: [(0, "b"), (1, "a"), (1, "b")], 2: [(2, "a"), (2, "b")]}
+
+
+@pytest.mark.parametrize("interrupted", ["note_skipped", "forget_skipped"])
+def test_what_was_passed_over_is_recorded_however_that_was_interrupted(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, interrupted: str
+) -> None:
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=0, late=False)), "the sink is full")
+    with monkeypatch.context() as crashing:
+        crashing.setattr(Checkpoint, interrupted, crash)
+        with pytest.raises(RuntimeError, match="crash"):
+            skip_batch(scene.checkpoint, reason="a test")
+    scene.run()
+    assert [(each.batch, each.reason) for each in stream_status(scene.checkpoint).skipped] == [(0, "a test")]
+
+
+def test_a_batch_that_is_repeated_after_all_has_no_record_of_being_passed_over(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=0, late=False)), "the sink is full")
+    skip_batch(scene.checkpoint, reason="a test")
+    with monkeypatch.context() as crashing:
+        crashing.setattr(Ledger, "repin", crash)
+        with pytest.raises(RuntimeError, match="crash"):
+            repin_batch(scene.checkpoint, scene.subscriptions, scene.table)
+    assert "will be passed over" in str(stream_status(scene.checkpoint))
+    repin_batch(scene.checkpoint, scene.subscriptions, scene.table)
+    scene.run()
+    assert scene.matches() == {0: [(0, "a")]}
+    assert stream_status(scene.checkpoint).skipped == ()
+
+
+def test_a_version_that_a_batch_is_to_be_repeated_with_is_kept(scene: Scene) -> None:
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=0, late=False)), "the sink is full")
+    scene.subscriptions.append([("b", "x = 1")])
+    repin_batch(scene.checkpoint, scene.subscriptions, scene.table)
+    for number in range(12):
+        scene.subscriptions.append([(f"n{number}", "x = 9")])
+    scene.subscriptions.compact()
+    scene.subscriptions.vacuum(keep=1, grace=timedelta(0))
+    scene.run()
+    assert scene.matches() == {0: [(0, "a"), (0, "b")]}
+
+
+@pytest.mark.parametrize("name", ["ledger", "skipped"])
+def test_damaged_records_of_a_batch_are_told_with_their_place(scene: Scene, name: str) -> None:
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    scene.run()
+    folder = scene.checkpoint / "harken" / name
+    folder.mkdir(exist_ok=True)
+    (folder / f"{0:020d}.json").write_text("{}")
+    with pytest.raises(StreamError, match=f"harken/{name}"):
+        stream_status(scene.checkpoint)
 
 
 def test_a_batch_whose_version_is_gone_is_repeated_with_a_later_one(scene: Scene) -> None:

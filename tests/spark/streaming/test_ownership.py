@@ -102,12 +102,15 @@ def test_an_address_that_is_not_supported_is_refused_by_name(scene: Scene) -> No
 
 def test_folders_of_a_stream_lie_apart(scene: Scene, tmp_path: Path) -> None:
     out = tmp_path / "out"
+    (tmp_path / "link").symlink_to(tmp_path)
     for options in (
         {"sink": TableSink(out), "rejects": out},
         {"sink": TableSink(out), "rejects": out / "rejects"},
         {"sink": TableSink(scene.checkpoint)},
         {"sink": TableSink(scene.checkpoint.parent)},
         {"sink": TableSink(scene.subscriptions.folder.child("matches"))},
+        {"sink": TableSink(out), "rejects": tmp_path / "events" / ".." / "out"},
+        {"sink": TableSink(out), "rejects": tmp_path / "link" / "out" / "rejects"},
     ):
         with pytest.raises(ArgumentError, match=r"are one folder|lie in each other"):
             scene.start(on_error="collect" if "rejects" in options else "raise", **options)

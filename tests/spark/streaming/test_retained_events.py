@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from harken.errors import EventError
 from harken.spark import (
     EventValidity,
     TableSink,
@@ -312,3 +313,35 @@ def test_texts_of_a_bounded_length_are_kept_too(scene: Scene, lent_spark: SparkS
     scene.subscriptions.append([("late", "x > 1")])
     scene.run(events, validity=validity)
     assert scene.matches() == {0: [("e1", "a")], 1: [("e2", "late")]}
+
+
+def test_kept_events_are_exact_whatever_files_of_others_are_to_have(
+    scene: Scene, lent_spark: SparkSession
+) -> None:
+    lent_spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MILLIS")
+    validity = EventValidity(lasts=HOUR)
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive({"id": 1, "x": 2, "t": NOON + timedelta(microseconds=123_456)})
+    scene.run(validity=validity)
+    scene.subscriptions.append([("late", "t = TIMESTAMP '2026-03-01T12:00:00.123456Z'")])
+    scene.run(validity=validity)
+    assert scene.matches() == {0: [], 1: [(1, "late")]}
+    assert lent_spark.conf.get("spark.sql.parquet.outputTimestampType") == "TIMESTAMP_MILLIS"
+
+
+@pytest.mark.parametrize("lasts", [HOUR, timedelta.max])
+def test_no_event_holds_longer_than_for_ever(spark: SparkSession, tmp_path: Path, lasts: timedelta) -> None:
+    largest = 2**63 - 1
+    for at, micros in enumerate((largest, -largest, 0)):
+        events = spark.sql(f"select 1 id, timestamp_micros({micros}) t")
+        lasting = RetainedEvents(tmp_path / str(at), EventValidity(lasts=lasts, event_time="t"))
+        lasting.keep(0, events, NOON, NOON)
+        (kept,) = lasting.kept()
+        assert kept.facts.until == min(micros + lasts // timedelta(microseconds=1), micros + largest, largest)
+
+
+def test_what_files_cannot_hold_is_told_before_events_are_to_be_kept(scene: Scene) -> None:
+    events = scene.events().selectExpr("id", "x", "array(make_interval(1)) span")
+    with pytest.raises(EventError, match=r"with the column 'span' cannot be kept: Spark writes no interval"):
+        scene.start(events, validity=EventValidity(lasts=HOUR))
+    assert not scene.checkpoint.exists()

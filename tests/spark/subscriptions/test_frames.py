@@ -183,3 +183,11 @@ def test_many_rows_are_compiled_in_portions(store: Subscriptions, monkeypatch: p
     named = {row["id"]: row["clauses"][0][0]["attribute"] for row in table.to_pylist()}
     assert named == {n: f"x{n}" for n in range(7)}
     assert set(store.snapshot().profile.attributes) == {f"x{n}" for n in range(7)}
+
+
+def test_ids_of_any_kind_of_text_are_deleted(lent_spark: SparkSession, store: Subscriptions) -> None:
+    lent_spark.conf.set("spark.sql.preserveCharVarcharTypeInfo", "true")
+    store.append([("one", "x = 1"), ("two", "x = 2"), ("three", "x = 3")])
+    store.delete(lent_spark.sql("SELECT cast('one' AS varchar(9)) AS id, 1 AS other"))
+    store.delete(lent_spark.sql("SELECT 'two' COLLATE UTF8_LCASE AS id"))
+    assert held(store) == {"three": 3}

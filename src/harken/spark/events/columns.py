@@ -6,6 +6,7 @@ their fields.
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,7 +43,9 @@ _TYPES = {
     "timestamp_ntz": Type.TIMESTAMP,
 }
 _SHAPES = ("array<double>", "array<float>")
-_NEVER_HANDED_BACK = ("interval year", "interval month")
+_NEVER_HANDED_BACK = re.compile(r"interval( (year|month).*)?")
+_NEVER_STORED = re.compile(r"interval|geography.*|geometry.*")
+_WIDER = ("tinyint", "smallint", "int", "bigint"), ("float", "double")
 
 _TOLD = ("array", "map", "binary")
 """Foreign types whose values can be shown as text."""
@@ -261,19 +264,44 @@ def plain_type(kind: DataType) -> DataType:
 
 def check_answerable(name: str, kind: DataType) -> None:
     """EventError, with the name of the column, if there is something in it that workers cannot hand back."""
+    for each in _kinds_in(kind):
+        if _NEVER_HANDED_BACK.fullmatch(each):
+            said = f"the column {name!r} cannot go into the answer: Spark takes no {each} from Python"
+            raise EventError(said, attribute=name, suggestion="cast it, to string for instance")
+
+
+def check_storable(name: str, kind: DataType) -> None:
+    """EventError, with the name of the column, if there is something in it that files cannot hold."""
+    for each in _kinds_in(kind):
+        if _NEVER_STORED.fullmatch(each):
+            said = f"events with the column {name!r} cannot be kept: Spark writes no {each} to files"
+            raise EventError(said, attribute=name, suggestion="drop it, or cast it, to string for instance")
+
+
+def _kinds_in(kind: DataType) -> Iterator[str]:
+    """The types of all values in a type, as Spark writes them."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     if isinstance(kind, StructType):
-        for each in kind:
-            check_answerable(name, each.dataType)
+        inner = [each.dataType for each in kind]
     elif isinstance(kind, ArrayType):
-        check_answerable(name, kind.elementType)
+        inner = [kind.elementType]
     elif isinstance(kind, MapType):
-        check_answerable(name, kind.keyType)
-        check_answerable(name, kind.valueType)
-    elif kind.simpleString().startswith(_NEVER_HANDED_BACK):
-        said = f"the column {name!r} cannot go into the answer: Spark takes no {kind.simpleString()} from Python"
-        raise EventError(said, attribute=name, suggestion="cast it, to string for instance")
+        inner = [kind.keyType, kind.valueType]
+    else:
+        yield kind.simpleString()
+        return
+    for each in inner:
+        yield from _kinds_in(each)
+
+
+def is_read_as(written: str, wanted: str) -> bool:
+    """Whether values of a type in a file are the same if read as another; of nested ones, Spark decides."""
+    if written == wanted or "<" in written or "<" in wanted or "void" in (written, wanted):
+        return True
+    return any(
+        written in kinds and wanted in kinds and kinds.index(written) <= kinds.index(wanted) for kinds in _WIDER
+    )
 
 
 def with_plain_texts(events: DataFrame, names: Sequence[str] | None = None) -> DataFrame:

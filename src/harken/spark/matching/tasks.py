@@ -78,7 +78,10 @@ class Request:
     def _id(self, table: pa.Table, row: int) -> str:
         """What an event is called in the answer."""
         said = self.transport.handed_through(table)[0] if self.named else self._names(table)
-        return str(said[row].as_py())
+        try:
+            return str(said[row].as_py())
+        except (OverflowError, ValueError):  # dates and times go further than Python's
+            return str(said.slice(row, 1).cast(pa.string())[0].as_py())
 
     def _told(self, error: EventError, events: pa.Table, event: str | None = None) -> EventError:
         """A fault of an event, in Spark's words where its value has travelled in another form."""

@@ -17,6 +17,8 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from harken.errors import StreamError
@@ -28,6 +30,17 @@ from harken.spark.subscriptions.subscriptions import Subscriptions
 _OWNER = "query.json"
 _SUBSCRIPTIONS = "subscriptions.json"
 _OUTPUT = "output.json"
+_SKIPPED = "harken/skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A batch that was passed over."""
+
+    batch: int
+    reason: str
+    at: str
+    """When somebody decided so, or when it was done."""
 
 
 class Checkpoint:
@@ -125,6 +138,27 @@ class Checkpoint:
             self.folder.child("harken").replace(_OUTPUT, json.dumps(now).encode())
             self._output = now
 
+    def skipped(self) -> list[Skipped]:
+        """All batches that were passed over, for good."""
+        folder = self.folder.child(_SKIPPED)
+        found = []
+        for name in sorted(each.name for each in folder.entries()):
+            try:
+                found.append(Skipped(**json.loads(folder.read(name))))
+            except (TypeError, ValueError) as error:
+                raise StreamError(f"{folder}/{name} is damaged: {error}") from error
+        return found
+
+    def note_skipped(self, batch: int, reason: str) -> None:
+        """Record that a batch is passed over, unless it is recorded."""
+        said = Skipped(batch, reason, datetime.now(UTC).isoformat(timespec="seconds"))
+        with suppress(FileExistsError):
+            self.folder.child(_SKIPPED).create(_record(batch), json.dumps(asdict(said)).encode())
+
+    def forget_skipped(self, batch: int) -> None:
+        """Have no record of it: it is not passed over, or for another reason."""
+        self.folder.child(_SKIPPED).remove([_record(batch)])
+
     def _outputs(self) -> dict[str, str]:
         """Where they go; nothing if that is not known."""
         try:
@@ -184,3 +218,7 @@ class Checkpoint:
                 f"{self.spark} was removed, or replaced",
                 suggestion="start with a new checkpoint folder, and a new output",
             )
+
+
+def _record(batch: int) -> str:
+    return f"{batch:020d}.json"

@@ -11,7 +11,7 @@ import os
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 
-from harken.errors import ConcurrentChangeError
+from harken.errors import ConcurrentChangeError, StreamError
 from harken.spark.storage import Folder
 from harken.spark.subscriptions.versions import Document, VersionLog
 
@@ -53,8 +53,11 @@ class Ledger:
         written = None if batch < 0 else self._log.find(batch)
         if written is None:
             return None
-        moments = {name: datetime.fromisoformat(written[name]) for name in ("at", "clock")}
-        return LedgerEntry(**{**written, **moments})
+        try:
+            moments = {name: datetime.fromisoformat(written[name]) for name in ("at", "clock")}
+            return LedgerEntry(**{**written, **moments})
+        except (KeyError, TypeError, ValueError) as error:
+            raise StreamError(f"{self._log.folder} says nothing of use about batch {batch}: {error!r}") from error
 
     def entries(self) -> list[LedgerEntry]:
         """All that are kept, by batch."""
@@ -94,9 +97,14 @@ class Ledger:
         return foreseen
 
     def skip(self, batch: int, reason: str) -> LedgerEntry:
-        """Have a batch passed over; the one after it meets what has changed since the one before it."""
+        """Have a batch passed over."""
         known = self.entry(batch) or self._decided_early(batch)
-        return self._amended(replace(known, version=known.before, skipped=reason))
+        return self._amended(replace(known, skipped=reason))
+
+    def hand_on(self, entry: LedgerEntry) -> None:
+        """Have the batch after one that is passed over meet what has changed since the one before it."""
+        if entry.version != entry.before:
+            self._amended(replace(entry, version=entry.before))
 
     def repin(self, batch: int, version: int) -> LedgerEntry:
         """Have a batch matched with another version than was decided."""

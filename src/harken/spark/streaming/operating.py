@@ -6,32 +6,19 @@ or be matched with a later version of the subscriptions; both are recorded in th
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from harken.errors import StreamError
 from harken.spark.storage import Folder
-from harken.spark.streaming.checkpoints import Checkpoint
+from harken.spark.streaming.checkpoints import Checkpoint, Skipped
 from harken.spark.streaming.ledger import LedgerEntry
 from harken.spark.streaming.sinks import Sink, TableSink
 from harken.spark.streaming.sinks.contract import Query, Remembers, place_of
+from harken.spark.subscriptions.readers import Reader, Readers
 from harken.spark.subscriptions.subscriptions import Subscriptions
-
-_SKIPPED = "harken/skipped"
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """A batch that was passed over."""
-
-    batch: int
-    reason: str
-    at: str
-    """When somebody decided so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +55,7 @@ def stream_status(
     """Where the stream of a checkpoint is. Reads a few small files, and needs no Spark."""
     place = Checkpoint(checkpoint, storage_options)
     entries = place.ledger.entries()
-    folder = place.folder.child(_SKIPPED)
-    skipped = [Skipped(**json.loads(folder.read(each.name))) for each in folder.entries()]
-    by_batch = tuple(sorted(skipped, key=lambda each: each.batch))
-    return StreamStatus(place.query, entries[-1] if entries else None, place.pending(), by_batch)
+    return StreamStatus(place.query, entries[-1] if entries else None, place.pending(), tuple(place.skipped()))
 
 
 def skip_batch(
@@ -83,15 +67,16 @@ def skip_batch(
     """Have the pending batch passed over: it gives no matches, and its events are not kept. Gives its number.
 
     The stream must be stopped. When it is started it goes on with the batch after this one. The reason is recorded
-    in the checkpoint for good. What the output has of the batch already stays. StreamError if no batch is pending.
+    in the checkpoint for good. What the output has of the batch already stays, and is not told again. StreamError
+    if no batch is pending.
     """
     if not reason.strip():
         raise StreamError("a batch is passed over for a reason", suggestion="say which")
     place = Checkpoint(checkpoint, storage_options)
     batch = _pending(place)
-    record = {"batch": batch, "reason": reason, "at": datetime.now(UTC).isoformat(timespec="seconds")}
     place.ledger.skip(batch, reason)
-    place.folder.child(_SKIPPED).replace(_record(batch), json.dumps(record).encode())
+    place.forget_skipped(batch)
+    place.note_skipped(batch, reason)  # the stream sees to it, should this be interrupted
     return batch
 
 
@@ -112,7 +97,8 @@ def repin_batch(
     batch = _pending(place)
     is_address = isinstance(output, str | os.PathLike | Folder)
     sink: Sink = TableSink(output, storage_options=storage_options) if is_address else output  # type: ignore[arg-type, assignment]
-    if place.ledger.entry(batch) is not None:
+    known = place.ledger.entry(batch)
+    if known is not None:
         place.check_output(place_of(sink))
     owner = sink.owner() if isinstance(sink, Remembers) else None
     if owner is not None:
@@ -130,13 +116,18 @@ def repin_batch(
             f"batch {batch - 1} was matched with version {before.version}, which is later than {chosen}"
         )
     place.note_output(place_of(sink))
-    entry = place.ledger.repin(batch, chosen)
-    place.folder.child(_SKIPPED).remove([_record(batch)])  # it was to be passed over, and no longer is
-    return entry
+    place.forget_skipped(batch)  # if it is passed over after all, since this is interrupted, the stream says so
+    needed = known.before if known is not None else chosen if before is None else before.version
+    _keep_version(place, subscriptions, chosen, needed)
+    return place.ledger.repin(batch, chosen)
 
 
-def _record(batch: int) -> str:
-    return f"{batch:020d}.json"
+def _keep_version(place: Checkpoint, subscriptions: Subscriptions, version: int, before: int) -> None:
+    """Have a version kept for the stream, before the ledger names it, as the stream itself does."""
+    readers = Readers(subscriptions.folder.child("readers"))
+    known = readers.find(place.query.id)
+    follows = known is not None and known.follows
+    readers.note(Reader.now(place.query.id, place.query.checkpoint, version, before, follows=follows))
 
 
 def _pending(place: Checkpoint) -> int:

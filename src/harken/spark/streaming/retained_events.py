@@ -10,17 +10,20 @@ from __future__ import annotations
 import os
 import re
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from harken.durable import sync
-from harken.errors import ArgumentTypeError, EventError, closest
+from harken.errors import ArgumentTypeError, EventError, StreamError, closest
+from harken.spark.events.columns import check_storable, is_read_as, leaves
 from harken.spark.storage import Folder, folder_at
 from harken.spark.storage.hadoop import literally
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 UNTIL = "_harken_valid_until"
 """The column of kept events that says when they expire, in microseconds since 1970 UTC.
@@ -62,6 +65,8 @@ class EventValidity:
     def check(self, events: DataFrame) -> None:
         """EventError if a column that is named is not there, or is no timestamp."""
         kinds = {field.name: field.dataType.simpleString() for field in events.schema}
+        for field in events.schema:
+            check_storable(field.name, field.dataType)
         for name in filter(None, (self.until, self.event_time)):
             if name not in kinds:
                 near = closest(name, kinds)
@@ -80,7 +85,8 @@ class EventValidity:
         begun = functions.lit(_micros(at))
         if self.event_time is not None:
             begun = functions.coalesce(_moments(events, self.event_time), begun)
-        return begun + functions.lit(self.lasts // MICROSECOND)
+        lasts = min(self.lasts // MICROSECOND, FOREVER)
+        return functions.least(begun, functions.lit(FOREVER - lasts)) + functions.lit(lasts)  # never past the end
 
     def latest(self, events: DataFrame) -> Column:
         """The latest event time, in microseconds; null if there is none."""
@@ -161,11 +167,28 @@ class RetainedEvents:
         kept = Kept(batch, facts, f"{batch}-{uuid.uuid4().hex}")
         if facts.hold(clock):
             place = self._folder.child(kept.folder)
-            _lasting(dated, clock).write.parquet(place.address)
+            with _exactly(events.sparkSession):
+                _lasting(dated, clock).write.parquet(place.address)
             if place.path is not None:
                 for path in (*place.path.iterdir(), place.path):
                     sync(path)
         self._folder.create(kept.mark, b"")
+
+    def check_like(self, arriving: DataFrame) -> None:
+        """StreamError if a column is of another type than in events that are kept: Spark would misread them."""
+        named = {each.name for each in self._folder.entries()}
+        held = [each.folder for each in self.kept() if each.folder in named]
+        if not held:
+            return
+        latest = literally(self._folder.child(held[-1]).address)
+        kept = leaves(arriving.sparkSession.read.parquet(latest).schema)
+        for name, leaf in leaves(arriving.schema).items():
+            if name in kept and not is_read_as(kept[name].kind, leaf.kind):
+                raise StreamError(
+                    f"events that are kept have {kept[name].kind} in the column {name!r}, "
+                    f"and it would be {leaf.kind} now",
+                    suggestion="cast it, or start with a new checkpoint and a new output",
+                )
 
     def before(self, arrived: DataFrame, batch: int, clock: datetime) -> DataFrame | None:
         """The events of earlier batches that the clock has not expired, in the columns of those that arrived.
@@ -201,6 +224,24 @@ class RetainedEvents:
 
     def _before(self, batch: int) -> list[Kept]:
         return [each for each in self.kept() if each.batch < batch]
+
+
+@contextmanager
+def _exactly(session: SparkSession) -> Iterator[None]:
+    """Have timestamps written as they are, whatever the files of others in this session are to have.
+
+    A stream has a session of its own, in which one batch is done after another.
+    """
+    name, exact = "spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS"
+    before = str(session.conf.get(name))
+    if before == exact:
+        yield
+        return
+    session.conf.set(name, exact)
+    try:
+        yield
+    finally:
+        session.conf.set(name, before)
 
 
 def _is_left(name: str, batch: int) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harken.engine import OnError
-from harken.errors import ArgumentError, ArgumentTypeError, EventError
+from harken.errors import ArgumentError, ArgumentTypeError, EventError, StreamError
 from harken.spark.events.columns import plain_type, with_plain_texts
 from harken.spark.index.building import rehearse
 from harken.spark.index.index import Index, index_beside
@@ -123,6 +123,14 @@ def match_stream(
     return writer.start()
 
 
+def _plain_events(events: DataFrame) -> DataFrame:
+    """The events among rows that may tell of changes too, as they are kept."""
+    from harken.spark.streaming.changes import MARK, without_changes
+
+    # Spark reads no texts of a bounded length back.
+    return with_plain_texts(without_changes(events) if MARK in events.columns else events)
+
+
 def _is_remote(events: DataFrame) -> bool:
     """Whether they are on a server of Spark Connect: that knows the places of a stream, and not we."""
     return type(events).__module__.startswith("pyspark.sql.connect")
@@ -144,7 +152,7 @@ def _folder(sink: Sink) -> Folder | None:
 
 def _keep_apart(folders: Mapping[str, Folder | None]) -> None:
     """ArgumentError if one of these folders is another one, or lies in it: the files of each are its own."""
-    known = {name: f"{folder.address}/" for name, folder in folders.items() if folder is not None}
+    known = {name: f"{_resolved(folder)}/" for name, folder in folders.items() if folder is not None}
     for name, one in known.items():
         for other in known:
             is_within = name != other and one.startswith(known[other])
@@ -155,6 +163,11 @@ def _keep_apart(folders: Mapping[str, Folder | None]) -> None:
                     "are one folder" if one == known[other] else f"lie in each other: {one} is in {known[other]}"
                 )
                 raise ArgumentError(f"{name} and {other} {said}", argument=name, suggestion="give each its own")
+
+
+def _resolved(folder: Folder) -> str:
+    """An address that two folders share if they are one, whatever links lead there."""
+    return folder.address if folder.path is None else str(folder.path.resolve())
 
 
 def _is_in_use(place: str) -> bool:
@@ -225,11 +238,45 @@ class BatchMatcher:
                 each.check_like(asked, self._types(events, kept))
         if known is not None:
             self.checkpoint.bind(self.subscriptions)
+            self._check_validity(known, events)
+            self._check_known(self.checkpoint.following())
             pending = self.checkpoint.pending()
             begun = None if pending is None else self.checkpoint.ledger.entry(pending)
             # One that the output of before may have taken would be in both.
             if begun is not None and begun.skipped is None:
                 self.checkpoint.check_output(place_of(self.sink), self._rejects_place)
+
+    def _check_validity(self, query: Query, events: DataFrame) -> None:
+        """StreamError if the stream kept events and is not to any more, or the other way round.
+
+        Changes of subscriptions are one of its sources then, and Spark goes on with as many as there were only.
+        """
+        noted = self._readers.find(query.id)
+        keeps = self.validity is not None
+        if noted is not None and noted.follows != keeps and self.checkpoint.begun():
+            said = "with validity" if noted.follows else "without validity"
+            raise StreamError(
+                f"the stream of the checkpoint {self.checkpoint.folder} was started {said}, and can only go on so",
+                suggestion="start with a new checkpoint folder, and a new output",
+            )
+        if self.validity is not None:
+            RetainedEvents(self.checkpoint.events, self.validity).check_like(_plain_events(events))
+
+    def _check_known(self, batch: int) -> None:
+        """StreamError if the output has a batch that this checkpoint does not know of.
+
+        Its own would be taken for a repetition: the checkpoint is an older copy, or another one ran beside it.
+        """
+        if self._is_written(batch) and self.checkpoint.ledger.entry(batch) is None:
+            raise StreamError(
+                f"{place_of(self.sink)} has batch {batch}, which the checkpoint {self.checkpoint.folder} has not "
+                "begun: it is an older copy of the one that wrote it",
+                suggestion=f"start with a new checkpoint and output, or remove batch {batch} and all later ones",
+            )
+
+    @property
+    def _readers(self) -> Readers:
+        return Readers(self.subscriptions.folder.child("readers"))
 
     @property
     def _rejects_place(self) -> str | None:
@@ -255,6 +302,7 @@ class BatchMatcher:
         if is_first:
             self.check_places(events)  # on the server of Spark Connect, nobody has
         self.checkpoint.bind(self.subscriptions)
+        self._check_known(batch)
         clock = None if lasting is None else lasting.clock(batch)
         foreseen = self.checkpoint.ledger.foreseen(batch, self.subscriptions.version, clock)
         if foreseen.skipped is None:
@@ -264,9 +312,7 @@ class BatchMatcher:
             self._note_output()
         entry = self.checkpoint.ledger.enter(foreseen)
         if entry.skipped is not None:
-            # What a stream remembers, say to drop duplicates, is written when its rows are computed.
-            if self.checkpoint.has_state:
-                compute(events)
+            self._pass_over(events, entry, entry.skipped)
             return
         self._note(query, entry)
         index, state = index_beside(events.sparkSession, self.subscriptions, entry.version)
@@ -277,6 +323,16 @@ class BatchMatcher:
                 self._once(events, index, state, entry)
             else:
                 self._with_lasting(events, index, state, entry, lasting)
+
+    def _pass_over(self, events: DataFrame, entry: LedgerEntry, reason: str) -> None:
+        """Leave a batch as it is."""
+        # If the output took it, it has been told of all changes; otherwise the next one is.
+        if not self._is_written(entry.batch):
+            self.checkpoint.ledger.hand_on(entry)
+        self.checkpoint.note_skipped(entry.batch, reason)
+        # What a stream remembers, say to drop duplicates, is written when its rows are computed.
+        if self.checkpoint.has_state:
+            compute(events)
 
     def _is_written(self, batch: int) -> bool:
         """Whether the sink has a batch, which can only be the first of a process."""
@@ -299,8 +355,7 @@ class BatchMatcher:
         """Say which versions a repetition of this batch needs, so that they are kept."""
         at = entry.version, entry.before
         if at not in self._noted:
-            readers = Readers(self.subscriptions.folder.child("readers"))
-            readers.note(Reader.now(query.id, query.checkpoint, *at, follows=self.validity is not None))
+            self._readers.note(Reader.now(query.id, query.checkpoint, *at, follows=self.validity is not None))
             self._noted.clear()
             self._noted.add(at)
 
@@ -348,10 +403,7 @@ class BatchMatcher:
         self, events: DataFrame, index: Index, state: IndexState, entry: LedgerEntry, lasting: RetainedEvents
     ) -> None:
         """Match the events of a batch, and new subscriptions with the earlier events that still hold."""
-        from harken.spark.streaming.changes import without_changes
-
-        # Spark reads no texts of a bounded length back.
-        arrived = with_plain_texts(without_changes(events)).persist()
+        arrived = _plain_events(events).persist()
         changed = None
         try:
             matches = self._matched(arrived, index, state, entry)

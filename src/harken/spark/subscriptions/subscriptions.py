@@ -46,6 +46,7 @@ from harken.model.schema import Schema
 from harken.model.subscriptions import SubscriptionId, checked_id
 from harken.model.values import Type
 from harken.normal.compiled import conform, id_array
+from harken.spark.runtime.texts import as_plain_text, is_other_text
 from harken.spark.storage import Folder, folder_at
 from harken.spark.subscriptions.compiling import Rules
 from harken.spark.subscriptions.known import KnownIds
@@ -229,8 +230,9 @@ class Subscriptions:
     def vacuum(self, keep: int = 10, *, grace: timedelta = GRACE, orphans: timedelta = ORPHANS) -> int:
         """Forget versions that nobody can need, and remove files that no version names; how many files went.
 
-        What stays are the latest `keep` versions, those that were the latest within `grace`, and what streams are
-        at. Files that no version names go when they are older than `orphans`: before that, they may be those of a
+        What stays are the latest `keep` versions, those that were the latest within `grace`, what streams are at,
+        and all that any of these is made of, back to when files were last merged: `compact` before, if what was
+        deleted is to be gone. Files that no version names go when they are older than `orphans`: before that, they may be those of a
         change that is being made.
         """
         return self._retention.vacuum(keep, grace, orphans)
@@ -418,6 +420,13 @@ def _is_frame(rows: object) -> bool:
     return hasattr(rows, "mapInArrow")
 
 
+def _plain_ids(frame: Any) -> Any:
+    """The column of ids in a frame, as plain texts if they are texts of another kind."""
+    chosen = frame.select("id")
+    is_other = is_other_text(chosen.schema["id"].dataType.simpleString())
+    return chosen.selectExpr(f"{as_plain_text('id')} AS id") if is_other else chosen
+
+
 def _ids_of(ids: object) -> pa.Array:
     """Ids as files have them; SubscriptionError if they cannot be ids."""
     if isinstance(ids, str | bytes) or not (_is_frame(ids) or hasattr(ids, "__iter__")):
@@ -425,7 +434,7 @@ def _ids_of(ids: object) -> pa.Array:
         said = f"ids are several, as a list or a column of a DataFrame, found {found}"
         raise ArgumentTypeError(said, argument="ids", suggestion="for one, write a list of one")
     if _is_frame(ids):
-        ids = ids.select("id").toArrow().column("id")  # type: ignore[attr-defined]
+        ids = _plain_ids(ids).toArrow().column("id")
     if not isinstance(ids, pa.ChunkedArray | pa.Array | np.ndarray):
         return id_array([checked_id(id) for id in ids])  # type: ignore[attr-defined]
     column = conform(pa.table({"id": ids})).column("id").combine_chunks()

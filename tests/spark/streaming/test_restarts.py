@@ -1,0 +1,78 @@
+"""A stream that is started again otherwise than it was, or with a checkpoint that is not what it was."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame
+
+from harken.errors import StreamError
+from harken.spark import EventValidity, Query, TableSink
+from tests.spark.streaming.scenes import HOUR, Scene, fail_to
+
+VALIDITY = EventValidity(lasts=HOUR)
+
+
+def test_a_checkpoint_that_is_older_than_its_output_loses_nothing_silently(scene: Scene, tmp_path: Path) -> None:
+    """Restored from a copy, it would begin a batch anew, of other events, which the output takes for known."""
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    scene.run()
+    shutil.copytree(scene.checkpoint, tmp_path / "copy")
+    scene.arrive((1, 1))
+    scene.run()
+    shutil.rmtree(scene.checkpoint)
+    shutil.copytree(tmp_path / "copy", scene.checkpoint)
+    with pytest.raises(
+        StreamError, match=r"has batch 1, which the checkpoint .* has not begun: it is an older copy"
+    ):
+        scene.start()
+    shutil.rmtree(scene.table.path / "batch=1")  # type: ignore[operator]
+    scene.arrive((2, 1))
+    scene.run()
+    assert scene.matches() == {0: [(0, "a")], 1: [(1, "a")], 2: [(2, "a")]}
+
+
+class Overtaken(TableSink):
+    """A table that a stream with a copy of the checkpoint writes to as well."""
+
+    def write(self, batch: int, matches: DataFrame, query: Query | None = None) -> None:
+        super().write(batch, matches, query)
+        if batch == 0:
+            super().write(1, matches, query)
+
+
+def test_of_two_streams_with_copies_of_a_checkpoint_the_slower_one_is_stopped(scene: Scene) -> None:
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    scene.arrive((1, 1))
+    fail_to(lambda: scene.run(sink=Overtaken(scene.table.folder)), "has batch 1, which the checkpoint .* has not")
+    assert scene.ledger.entry(1) is None
+
+
+@pytest.mark.parametrize("before", [None, VALIDITY])
+def test_a_stream_keeps_events_from_its_beginning_or_never(scene: Scene, before: EventValidity | None) -> None:
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    scene.run(validity=before)
+    after = VALIDITY if before is None else None
+    said = "without" if before is None else "with"
+    with pytest.raises(StreamError, match=f"was started {said} validity, and can only go on so; start with a new"):
+        scene.start(validity=after)
+    scene.arrive((1, 1))
+    scene.run(validity=before)
+    assert scene.matches() == {0: [(0, "a")], 1: [(1, "a")]}
+
+
+def test_columns_of_another_type_than_in_events_that_are_kept_are_told_at_the_start(scene: Scene) -> None:
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 5))
+    scene.run(scene.events("id bigint, x int"), validity=VALIDITY)
+    for kind in ("string", "date", "tinyint"):
+        with pytest.raises(StreamError, match=rf"are kept have int in the column 'x', and it would be {kind} now"):
+            scene.start(scene.events(f"id bigint, x {kind}"), validity=VALIDITY)
+    scene.subscriptions.append([("late", "x = 5")])
+    scene.run(scene.events("id bigint, x bigint"), validity=VALIDITY)
+    assert scene.matches() == {0: [], 1: [(0, "late")]}
