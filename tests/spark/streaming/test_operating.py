@@ -77,15 +77,14 @@ def test_what_a_batch_has_told_is_not_told_again_if_it_is_passed_over_then(
     assert scene.matches() == {0: [(0, "a")], 1: [(0, "b"), (1, "a"), (1, "b")], 2: [(2, "a"), (2, "b")]}
 
 
-@pytest.mark.parametrize("interrupted", ["note_skipped", "forget_skipped"])
-def test_what_was_passed_over_is_recorded_however_that_was_interrupted(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, interrupted: str
+def test_what_was_passed_over_is_recorded_though_that_was_interrupted(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene.subscriptions.append([("a", "x = 1")])
     scene.arrive((0, 1))
     fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=0, late=False)), "the sink is full")
     with monkeypatch.context() as crashing:
-        crashing.setattr(Checkpoint, interrupted, crash)
+        crashing.setattr(Checkpoint, "note_skipped", crash)
         with pytest.raises(RuntimeError, match="crash"):
             skip_batch(scene.checkpoint, reason="a test")
     scene.run()
@@ -122,6 +121,20 @@ def test_a_version_that_a_batch_is_to_be_repeated_with_is_kept(scene: Scene) -> 
     scene.subscriptions.vacuum(keep=1, grace=timedelta(0))
     scene.run()
     assert scene.matches() == {0: [(0, "a"), (0, "b")]}
+
+
+def test_a_later_reason_counts_and_drafts_do_not(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=0, late=False)), "the sink is full")
+    skip_batch(scene.checkpoint, reason="one")
+    with monkeypatch.context() as crashing:
+        crashing.setattr(Checkpoint, "note_skipped", crash)
+        with pytest.raises(RuntimeError, match="crash"):
+            skip_batch(scene.checkpoint, reason="another")
+    scene.run()
+    (scene.checkpoint / "harken" / "skipped" / ".draft.json").write_text("{")
+    assert [each.reason for each in stream_status(scene.checkpoint).skipped] == ["another"]
 
 
 @pytest.mark.parametrize("name", ["ledger", "skipped"])

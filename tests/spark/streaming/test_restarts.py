@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import DataFrame
 
 from harken.errors import StreamError
-from harken.spark import EventValidity, Query, TableSink
-from tests.spark.streaming.scenes import HOUR, Scene, fail_to
+from harken.spark import EventValidity, Query, TableSink, repin_batch, stream_status
+from tests.spark.streaming.scenes import HOUR, FailsOnce, Scene, fail_to
 
 VALIDITY = EventValidity(lasts=HOUR)
 
@@ -33,6 +33,51 @@ def test_a_checkpoint_that_is_older_than_its_output_loses_nothing_silently(scene
     scene.arrive((2, 1))
     scene.run()
     assert scene.matches() == {0: [(0, "a")], 1: [(1, "a")], 2: [(2, "a")]}
+
+
+def older(folder: Path, copy: Path) -> None:
+    """Have a folder be as it was when it was copied."""
+    shutil.rmtree(folder)
+    shutil.copytree(copy, folder)
+
+
+def test_an_older_copy_is_told_though_batches_are_missing_in_the_output(scene: Scene, tmp_path: Path) -> None:
+    scene.arrive((0, 1))
+    scene.run()
+    shutil.copytree(scene.checkpoint, tmp_path / "copy")
+    scene.arrive((1, 1))  # no subscription has ever been there, and nothing is written
+    scene.run()
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((2, 1))
+    scene.run()
+    assert scene.matches() == {2: [(2, "a")]}
+    older(scene.checkpoint, tmp_path / "copy")
+    with pytest.raises(StreamError, match=r"has batch 2, which the checkpoint .* has not begun"):
+        scene.start()
+
+
+def test_an_older_copy_is_told_by_the_rejects_too(scene: Scene, tmp_path: Path) -> None:
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    aside = tmp_path / "aside"
+    scene.run(on_error="collect", rejects=aside)
+    shutil.copytree(scene.checkpoint, tmp_path / "copy")
+    (aside / "batch=1").mkdir(parents=True)
+    (aside / ".query").write_bytes((scene.table.path / ".query").read_bytes())  # type: ignore[operator]
+    with pytest.raises(StreamError, match=r"aside has batch 1, which the checkpoint .* has not begun"):
+        scene.start(on_error="collect", rejects=aside)
+
+
+def test_a_half_of_a_checkpoint_that_is_older_than_the_other_is_told(scene: Scene, tmp_path: Path) -> None:
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    scene.run()
+    shutil.copytree(scene.checkpoint / "spark", tmp_path / "copy")
+    scene.arrive((1, 1))
+    scene.run()
+    older(scene.checkpoint / "spark", tmp_path / "copy")
+    with pytest.raises(StreamError, match=r"the ledger in .* knows batch 1, and Spark's half does not"):
+        scene.start()
 
 
 class Overtaken(TableSink):
@@ -66,13 +111,24 @@ def test_a_stream_keeps_events_from_its_beginning_or_never(scene: Scene, before:
     assert scene.matches() == {0: [(0, "a")], 1: [(1, "a")]}
 
 
+def test_a_stream_that_was_released_goes_on_with_validity_after_a_batch_was_repinned(scene: Scene) -> None:
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=0, late=False), validity=VALIDITY), "is full")
+    scene.subscriptions.release(stream_status(scene.checkpoint).query.id)
+    repin_batch(scene.checkpoint, scene.subscriptions, scene.table)
+    (reader,) = scene.subscriptions.readers()
+    assert reader.follows
+    scene.run(validity=VALIDITY)
+    assert scene.matches() == {0: [(0, "a")]}
+
+
 def test_columns_of_another_type_than_in_events_that_are_kept_are_told_at_the_start(scene: Scene) -> None:
     scene.subscriptions.append([("a", "x = 1")])
     scene.arrive((0, 5))
     scene.run(scene.events("id bigint, x int"), validity=VALIDITY)
-    for kind in ("string", "date", "tinyint"):
-        with pytest.raises(StreamError, match=rf"are kept have int in the column 'x', and it would be {kind} now"):
-            scene.start(scene.events(f"id bigint, x {kind}"), validity=VALIDITY)
+    with pytest.raises(StreamError, match="are kept have int in the column 'x', and it would be date now"):
+        scene.start(scene.events("id bigint, x date"), validity=VALIDITY)
     scene.subscriptions.append([("late", "x = 5")])
     scene.run(scene.events("id bigint, x bigint"), validity=VALIDITY)
     assert scene.matches() == {0: [], 1: [(0, "late")]}

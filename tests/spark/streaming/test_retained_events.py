@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -13,7 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from harken.errors import EventError
+from harken.errors import EventError, StreamError
 from harken.spark import (
     EventValidity,
     TableSink,
@@ -27,7 +28,7 @@ from tests.spark.streaming.scenes import HOUR, MINUTE, NOON, PATIENCE, After, Ro
 def folders(scene: Scene) -> list[str]:
     """The batches that are kept, and whatever else lies there."""
     kept = {each.folder: f"batch={each.batch}" for each in RetainedEvents(scene.kept, EventValidity(HOUR)).kept()}
-    named = {path.name for path in scene.kept.glob("*") if not path.name.startswith("batch=")}
+    named = {path.name for path in scene.kept.glob("*") if not path.name.startswith(("batch=", "schema-"))}
     return sorted([*kept.values(), *(named - set(kept))])
 
 
@@ -315,18 +316,84 @@ def test_texts_of_a_bounded_length_are_kept_too(scene: Scene, lent_spark: SparkS
     assert scene.matches() == {0: [("e1", "a")], 1: [("e2", "late")]}
 
 
+@pytest.mark.parametrize("mode", ["LEGACY", "EXCEPTION"])
 def test_kept_events_are_exact_whatever_files_of_others_are_to_have(
-    scene: Scene, lent_spark: SparkSession
+    lent_spark: SparkSession, tmp_path: Path, mode: str
 ) -> None:
-    lent_spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MILLIS")
-    validity = EventValidity(lasts=HOUR)
-    scene.subscriptions.append([("a", "x = 1")])
-    scene.arrive({"id": 1, "x": 2, "t": NOON + timedelta(microseconds=123_456)})
-    scene.run(validity=validity)
-    scene.subscriptions.append([("late", "t = TIMESTAMP '2026-03-01T12:00:00.123456Z'")])
-    scene.run(validity=validity)
-    assert scene.matches() == {0: [], 1: [(1, "late")]}
-    assert lent_spark.conf.get("spark.sql.parquet.outputTimestampType") == "TIMESTAMP_MILLIS"
+    others = {
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MILLIS",
+        "spark.sql.parquet.datetimeRebaseModeInWrite": mode,
+    }
+    for name, value in others.items():
+        lent_spark.conf.set(name, value)
+    events = lent_spark.sql(
+        "select 1 id, timestamp'2026-03-01 12:00:00.123456' t, timestamp'1582-10-10' old, date'1582-10-10' day"
+    )
+    lasting = RetainedEvents(tmp_path / "events", EventValidity(lasts=HOUR))
+    lasting.keep(0, events, NOON, NOON)
+    kept = lasting.before(events, 1, NOON)
+    assert kept is not None
+    told = [f"cast({name} as string)" for name in events.columns]
+    assert kept.selectExpr(*told).collect() == events.selectExpr(*told).collect()
+    assert {name: lent_spark.conf.get(name) for name in others} == others
+
+
+SHAPES = "id int, x bigint, s struct<a: int>, l array<int>, m map<string, int>, d decimal(5,2)"
+
+
+@pytest.fixture
+def shapes(spark: SparkSession, tmp_path: Path) -> RetainedEvents:
+    """Two batches that are kept, the second without most columns of the first."""
+    lasting = RetainedEvents(tmp_path / "events", EventValidity(lasts=HOUR))
+    rows = [(1, 5, (1,), [1], {"k": 1}, Decimal("1.25"))]
+    now = datetime.now(UTC)
+    lasting.keep(0, spark.createDataFrame(rows, SHAPES), now, now)
+    lasting.keep(1, spark.createDataFrame([(2,)], "id int"), now, now)
+    return lasting
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("x bigint", "x string"),
+        ("x bigint", "X int"),
+        ("x bigint", "x date"),
+        ("struct<a: int>", "string"),
+        ("struct<a: int>", "struct<b: int, A: string>"),
+        ("array<int>", "array<string>"),
+        ("map<string, int>", "map<string, date>"),
+        ("decimal(5,2)", "decimal(5,3)"),
+    ],
+)
+def test_however_deep_another_type_is_it_is_told(
+    spark: SparkSession, shapes: RetainedEvents, before: str, after: str
+) -> None:
+    with pytest.raises(StreamError, match=r"events that are kept have .* in the column '.*', and it would be"):
+        shapes.check_like(spark.createDataFrame([], SHAPES.replace(before, after)), 2)
+
+
+def test_types_may_become_wider(spark: SparkSession, shapes: RetainedEvents) -> None:
+    wider = (
+        "id bigint, x bigint, s struct<a: bigint, b: string>, l array<bigint>, m map<string, bigint>, "
+        "d decimal(7,3), more date"
+    )
+    arriving = spark.createDataFrame([], wider)
+    shapes.check_like(arriving, 2)
+    kept = shapes.before(arriving, 2, datetime.now(UTC))
+    assert kept is not None
+    (first,) = kept.where("id = 1").collect()
+    assert first == (1, 5, (1, None), [1], {"k": 1}, Decimal("1.250"), None)
+
+
+def test_types_may_change_when_what_had_them_has_expired(spark: SparkSession, tmp_path: Path) -> None:
+    lasting = RetainedEvents(tmp_path / "events", EventValidity(lasts=HOUR))
+    long_ago = datetime.now(UTC) - 2 * HOUR
+    lasting.keep(0, spark.sql("select 1 id"), long_ago, long_ago)
+    other = spark.sql("select 'one' id")
+    lasting.check_like(other, 1)
+    lasting.keep(1, other, datetime.now(UTC), datetime.now(UTC))
+    lasting.expire(1, datetime.now(UTC))
+    assert len(list((tmp_path / "events").glob("schema-*"))) == 1
 
 
 @pytest.mark.parametrize("lasts", [HOUR, timedelta.max])

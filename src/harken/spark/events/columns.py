@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -295,12 +295,32 @@ def _kinds_in(kind: DataType) -> Iterator[str]:
         yield from _kinds_in(each)
 
 
-def is_read_as(written: str, wanted: str) -> bool:
-    """Whether values of a type in a file are the same if read as another; of nested ones, Spark decides."""
-    if written == wanted or "<" in written or "<" in wanted or "void" in (written, wanted):
+def is_read_as(written: DataType, wanted: DataType, fold: Callable[[str], str]) -> bool:
+    """Whether values of a type in a file are the same values if they are read as another type.
+
+    `fold` tells which names of fields are one to Spark. A field that is in one of both only does no harm.
+    """
+    from pyspark.sql.types import ArrayType, DecimalType, MapType, NullType, StringType, StructType
+
+    if isinstance(written, NullType) or isinstance(wanted, NullType):
         return True
-    return any(
-        written in kinds and wanted in kinds and kinds.index(written) <= kinds.index(wanted) for kinds in _WIDER
+    if isinstance(written, StructType) and isinstance(wanted, StructType):
+        kept = {fold(each.name): each.dataType for each in written}
+        alike = [(kept[fold(each.name)], each.dataType) for each in wanted if fold(each.name) in kept]
+        return all(is_read_as(*both, fold) for both in alike)
+    if isinstance(written, ArrayType) and isinstance(wanted, ArrayType):
+        return is_read_as(written.elementType, wanted.elementType, fold)
+    if isinstance(written, MapType) and isinstance(wanted, MapType):
+        return is_read_as(written.keyType, wanted.keyType, fold) and is_read_as(
+            written.valueType, wanted.valueType, fold
+        )
+    if isinstance(written, DecimalType) and isinstance(wanted, DecimalType):
+        return wanted.precision - written.precision >= wanted.scale - written.scale >= 0
+    if isinstance(written, StringType) and isinstance(wanted, StringType):
+        return True
+    kinds = written.simpleString(), wanted.simpleString()
+    return kinds[0] == kinds[1] or any(
+        set(kinds) <= set(order) and order.index(kinds[0]) < order.index(kinds[1]) for order in _WIDER
     )
 
 

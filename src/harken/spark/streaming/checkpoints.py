@@ -5,6 +5,7 @@ checkpoint/
   harken/query.json         whose ledger this is
   harken/subscriptions.json which subscriptions are matched
   harken/output.json        where the matches go, and the rejects
+  harken/validity.json      whether events are kept
   harken/ledger/….json      which version of the subscriptions matched which batch
   harken/skipped/….json     batches that were given up, and why
   harken/events/            events that still hold
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -30,7 +32,9 @@ from harken.spark.subscriptions.subscriptions import Subscriptions
 _OWNER = "query.json"
 _SUBSCRIPTIONS = "subscriptions.json"
 _OUTPUT = "output.json"
+_VALIDITY = "validity.json"
 _SKIPPED = "harken/skipped"
+_RECORD = re.compile(r"\d{20}\.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +119,44 @@ class Checkpoint:
             )
         self._is_bound = True
 
+    def check_halves(self) -> None:
+        """StreamError if Spark's half is older than Harken's, as if restored alone.
+
+        Spark plans every batch before anything is decided for it; what it planned otherwise now would be taken for
+        what is done.
+        """
+        begun, decided = self.begun(), self.ledger.latest()
+        if decided is not None and decided > (begun[-1] if begun else -1):
+            raise StreamError(
+                f"the ledger in {self.folder} knows batch {decided}, and Spark's half does not: {self.spark} "
+                "is an older copy",
+                suggestion="start with a new checkpoint folder, and a new output",
+            )
+
+    def keeps_events(self) -> bool | None:
+        """Whether the stream keeps events that still hold; None if that is not known."""
+        try:
+            return self._said(_VALIDITY, ["events"])["events"] == "kept"
+        except FileNotFoundError:
+            return None
+
+    def check_keeping(self, keeps: bool) -> None:
+        """StreamError if the stream kept events and is not to any more, or the other way round.
+
+        Changes of subscriptions are one of its sources then, and Spark goes on with as many as there were only.
+        """
+        before = self.keeps_events()
+        if before is not None and before != keeps:
+            said = "with validity" if before else "without validity"
+            raise StreamError(
+                f"the stream of the checkpoint {self.folder} was started {said}, and can only go on so",
+                suggestion="start with a new checkpoint folder, and a new output",
+            )
+
+    def note_keeping(self, keeps: bool) -> None:
+        """Remember whether it keeps events, in a batch: Spark has found as many sources as before."""
+        self._remembered(_VALIDITY, {"events": "kept" if keeps else "pass"})
+
     def check_output(self, place: str, rejects: str | None = None) -> None:
         """StreamError if the matches of this stream, or the events it rejects, went elsewhere so far."""
         before = self._outputs()
@@ -142,7 +184,7 @@ class Checkpoint:
         """All batches that were passed over, for good."""
         folder = self.folder.child(_SKIPPED)
         found = []
-        for name in sorted(each.name for each in folder.entries()):
+        for name in sorted(each.name for each in folder.entries() if _RECORD.fullmatch(each.name)):
             try:
                 found.append(Skipped(**json.loads(folder.read(name))))
             except (TypeError, ValueError) as error:

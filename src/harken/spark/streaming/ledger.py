@@ -59,6 +59,10 @@ class Ledger:
         except (KeyError, TypeError, ValueError) as error:
             raise StreamError(f"{self._log.folder} says nothing of use about batch {batch}: {error!r}") from error
 
+    def latest(self) -> int | None:
+        """The latest batch that something was decided for."""
+        return self._log.latest()
+
     def entries(self) -> list[LedgerEntry]:
         """All that are kept, by batch."""
         found = [self.entry(batch) for batch in self._log.numbers()]

@@ -64,18 +64,18 @@ def skip_batch(
     reason: str,
     storage_options: Mapping[str, Any] | None = None,
 ) -> int:
-    """Have the pending batch passed over: it gives no matches, and its events are not kept. Gives its number.
+    """Have the pending batch passed over: nothing more is done for it, and it gets no matches. Gives its number.
 
     The stream must be stopped. When it is started it goes on with the batch after this one. The reason is recorded
-    in the checkpoint for good. What the output has of the batch already stays, and is not told again. StreamError
-    if no batch is pending.
+    in the checkpoint for good. Its events are not kept, unless they are already. What the output
+    has of the batch stays, and is not told again if the output can be asked. StreamError if no batch is pending.
     """
     if not reason.strip():
         raise StreamError("a batch is passed over for a reason", suggestion="say which")
     place = Checkpoint(checkpoint, storage_options)
     batch = _pending(place)
-    place.ledger.skip(batch, reason)
     place.forget_skipped(batch)
+    place.ledger.skip(batch, reason)
     place.note_skipped(batch, reason)  # the stream sees to it, should this be interrupted
     return batch
 
@@ -124,10 +124,9 @@ def repin_batch(
 
 def _keep_version(place: Checkpoint, subscriptions: Subscriptions, version: int, before: int) -> None:
     """Have a version kept for the stream, before the ledger names it, as the stream itself does."""
-    readers = Readers(subscriptions.folder.child("readers"))
-    known = readers.find(place.query.id)
-    follows = known is not None and known.follows
-    readers.note(Reader.now(place.query.id, place.query.checkpoint, version, before, follows=follows))
+    follows = place.keeps_events() is not False  # if nobody knows, more is kept
+    reader = Reader.now(place.query.id, place.query.checkpoint, version, before, follows=follows)
+    Readers(subscriptions.folder.child("readers")).note(reader)
 
 
 def _pending(place: Checkpoint) -> int:

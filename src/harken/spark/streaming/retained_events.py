@@ -7,23 +7,26 @@ bounded by how much arrives within the longest validity.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from harken.durable import sync
 from harken.errors import ArgumentTypeError, EventError, StreamError, closest
-from harken.spark.events.columns import check_storable, is_read_as, leaves
+from harken.spark.events.columns import check_storable, is_read_as
 from harken.spark.storage import Folder, folder_at
 from harken.spark.storage.hadoop import literally
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 UNTIL = "_harken_valid_until"
 """The column of kept events that says when they expire, in microseconds since 1970 UTC.
@@ -33,6 +36,12 @@ Not a timestamp: adding to those, and casting them, depends on the time zone of 
 
 FOREVER = 2**63 - 1
 """When an event expires that never does."""
+
+_EXACT = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+}
+"""Settings with which nothing of a moment is cut, and no calendar of before 1582 is applied."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EARLIEST, LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
@@ -124,6 +133,11 @@ class Kept:
         """The name of an empty file that says all of this: a listing tells what is kept, and nothing is read."""
         return f"batch={self.batch},latest={self.facts.latest},until={self.facts.until},folder={self.folder}"
 
+    @property
+    def schema(self) -> str:
+        """The name of a file that tells their columns; batches with the same ones share it."""
+        return f"{_SCHEMA}{self.folder.rpartition('-')[2]}"
+
     @classmethod
     def of(cls, name: str) -> Kept | None:
         """What the name of a file says; None if it is no such name."""
@@ -133,6 +147,8 @@ class Kept:
         latest, until = (None if said == "None" else int(said) for said in (found["latest"], found["until"]))
         return cls(int(found["batch"]), Facts(latest, until), found["folder"])
 
+
+_SCHEMA = "schema-"
 
 _MARK = re.compile(
     r"batch=(?P<batch>\d+),latest=(?P<latest>-?\d+|None),until=(?P<until>-?\d+|None),folder=(?P<folder>[\w-]+)"
@@ -164,7 +180,10 @@ class RetainedEvents:
             return
         dated = events.withColumn(UNTIL, self._validity.expiry(events, at))
         facts = Facts(*dated.agg(self._validity.latest(events), functions.max(UNTIL)).collect()[0])
-        kept = Kept(batch, facts, f"{batch}-{uuid.uuid4().hex}")
+        columns = events.schema.json().encode()
+        kept = Kept(
+            batch, facts, f"{batch}-{uuid.uuid4().hex}-{hashlib.blake2b(columns, digest_size=8).hexdigest()}"
+        )
         if facts.hold(clock):
             place = self._folder.child(kept.folder)
             with _exactly(events.sparkSession):
@@ -172,23 +191,34 @@ class RetainedEvents:
             if place.path is not None:
                 for path in (*place.path.iterdir(), place.path):
                     sync(path)
+        with suppress(FileExistsError):
+            self._folder.create(kept.schema, columns)
         self._folder.create(kept.mark, b"")
 
-    def check_like(self, arriving: DataFrame) -> None:
-        """StreamError if a column is of another type than in events that are kept: Spark would misread them."""
-        named = {each.name for each in self._folder.entries()}
-        held = [each.folder for each in self.kept() if each.folder in named]
-        if not held:
-            return
-        latest = literally(self._folder.child(held[-1]).address)
-        kept = leaves(arriving.sparkSession.read.parquet(latest).schema)
-        for name, leaf in leaves(arriving.schema).items():
-            if name in kept and not is_read_as(kept[name].kind, leaf.kind):
-                raise StreamError(
-                    f"events that are kept have {kept[name].kind} in the column {name!r}, "
-                    f"and it would be {leaf.kind} now",
-                    suggestion="cast it, or start with a new checkpoint and a new output",
-                )
+    def check_like(self, arriving: DataFrame, batch: int) -> None:
+        """StreamError if a column is of another type than in events that hold: Spark would misread them."""
+        session = arriving.sparkSession
+        minds_case = str(session.conf.get("spark.sql.caseSensitive")).lower() == "true"
+        fold: Callable[[str], str] = str if minds_case else str.lower
+        for kept in self._schemas(batch):
+            before = {fold(each.name): each.dataType for each in kept}
+            for each in arriving.schema:
+                known = before.get(fold(each.name), each.dataType)
+                if not is_read_as(known, each.dataType, fold):
+                    raise StreamError(
+                        f"events that are kept have {known.simpleString()} in the column {each.name!r}, "
+                        f"and it would be {each.dataType.simpleString()} now",
+                        suggestion="cast it, or start with a new checkpoint and a new output",
+                    )
+
+    def _schemas(self, batch: int) -> Iterator[StructType]:
+        """The columns of events of earlier batches that hold now."""
+        from pyspark.sql.types import StructType
+
+        clock = self.clock(batch) or datetime.now(UTC)
+        for name in {each.schema for each in self._before(batch) if each.facts.hold(clock)}:
+            with suppress(FileNotFoundError):  # such as of events that earlier releases kept
+                yield StructType.fromJson(json.loads(self._folder.read(name)))
 
     def before(self, arrived: DataFrame, batch: int, clock: datetime) -> DataFrame | None:
         """The events of earlier batches that the clock has not expired, in the columns of those that arrived.
@@ -210,8 +240,10 @@ class RetainedEvents:
         # The marks go first: a crash while files are removed would leave half a batch.
         self._folder.remove(each.mark for each in gone)
         found = [each.name for each in self._folder.entries()]
-        named = {kept.folder for name in found if (kept := Kept.of(name)) is not None}
-        self._folder.remove(name for name in found if _is_left(name, batch) and name not in named)
+        kept = [each for each in map(Kept.of, found) if each is not None]
+        named = {name for each in kept for name in (each.folder, each.schema)}
+        left = [name for name in found if _is_left(name, batch) or name.startswith(_SCHEMA)]
+        self._folder.remove(name for name in left if name not in named)
 
     def kept(self) -> list[Kept]:
         """The batches that are kept, each once, though two attempts at it may have come to their end."""
@@ -228,20 +260,18 @@ class RetainedEvents:
 
 @contextmanager
 def _exactly(session: SparkSession) -> Iterator[None]:
-    """Have timestamps written as they are, whatever the files of others in this session are to have.
+    """Have moments written as they are, whatever the files of others in this session are to have.
 
     A stream has a session of its own, in which one batch is done after another.
     """
-    name, exact = "spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS"
-    before = str(session.conf.get(name))
-    if before == exact:
-        yield
-        return
-    session.conf.set(name, exact)
+    before = {name: str(session.conf.get(name)) for name in _EXACT}
     try:
+        for name, value in _EXACT.items():
+            session.conf.set(name, value)
         yield
     finally:
-        session.conf.set(name, before)
+        for name, value in before.items():
+            session.conf.set(name, value)
 
 
 def _is_left(name: str, batch: int) -> bool:

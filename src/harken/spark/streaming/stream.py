@@ -28,7 +28,7 @@ from harken.spark.streaming.checkpoints import Checkpoint
 from harken.spark.streaming.ledger import LedgerEntry
 from harken.spark.streaming.retained_events import EventValidity, RetainedEvents
 from harken.spark.streaming.sinks import Query, Sink, TableSink
-from harken.spark.streaming.sinks.contract import Placed, Remembers, place_of
+from harken.spark.streaming.sinks.contract import Counts, Placed, Remembers, place_of
 from harken.spark.subscriptions.readers import Reader, Readers
 from harken.spark.subscriptions.subscriptions import Subscriptions
 
@@ -183,6 +183,11 @@ def _keep_rejects_apart(output: Sink, rejects: Sink) -> None:
         raise ArgumentError(said, argument="rejects", suggestion="give each its own")
 
 
+def _is_written(sink: Sink, batch: int) -> bool:
+    """Whether a sink is known to have a batch."""
+    return isinstance(sink, Remembers) and sink.has(batch)
+
+
 @dataclass(frozen=True, slots=True)
 class BatchMatcher:
     """Does one batch. Can be pickled: a server of Spark Connect runs it in a process of its own."""
@@ -238,45 +243,38 @@ class BatchMatcher:
                 each.check_like(asked, self._types(events, kept))
         if known is not None:
             self.checkpoint.bind(self.subscriptions)
-            self._check_validity(known, events)
-            self._check_known(self.checkpoint.following())
+            self._check_age()
+            self.checkpoint.check_keeping(self.validity is not None)
+            if self.validity is not None:
+                lasting = RetainedEvents(self.checkpoint.events, self.validity)
+                lasting.check_like(_plain_events(events), self.checkpoint.following())
             pending = self.checkpoint.pending()
             begun = None if pending is None else self.checkpoint.ledger.entry(pending)
             # One that the output of before may have taken would be in both.
             if begun is not None and begun.skipped is None:
                 self.checkpoint.check_output(place_of(self.sink), self._rejects_place)
 
-    def _check_validity(self, query: Query, events: DataFrame) -> None:
-        """StreamError if the stream kept events and is not to any more, or the other way round.
+    def _check_age(self) -> None:
+        """StreamError if the checkpoint, or Spark's half of it, is older than what was done with it."""
+        self.checkpoint.check_halves()
+        decided = self.checkpoint.ledger.latest()
+        for sink, *_ in self._sinks:
+            there = sink.latest() if isinstance(sink, Counts) else None
+            if there is not None and there > (-1 if decided is None else decided):
+                raise self._is_older_than(sink, there)
 
-        Changes of subscriptions are one of its sources then, and Spark goes on with as many as there were only.
-        """
-        noted = self._readers.find(query.id)
-        keeps = self.validity is not None
-        if noted is not None and noted.follows != keeps and self.checkpoint.begun():
-            said = "with validity" if noted.follows else "without validity"
-            raise StreamError(
-                f"the stream of the checkpoint {self.checkpoint.folder} was started {said}, and can only go on so",
-                suggestion="start with a new checkpoint folder, and a new output",
-            )
-        if self.validity is not None:
-            RetainedEvents(self.checkpoint.events, self.validity).check_like(_plain_events(events))
+    def _check_new(self, batch: int) -> None:
+        """StreamError if a sink has a batch that this checkpoint does not know of: it would be a repetition."""
+        for sink, *_ in self._sinks:
+            if _is_written(sink, batch) and self.checkpoint.ledger.entry(batch) is None:
+                raise self._is_older_than(sink, batch)
 
-    def _check_known(self, batch: int) -> None:
-        """StreamError if the output has a batch that this checkpoint does not know of.
-
-        Its own would be taken for a repetition: the checkpoint is an older copy, or another one ran beside it.
-        """
-        if self._is_written(batch) and self.checkpoint.ledger.entry(batch) is None:
-            raise StreamError(
-                f"{place_of(self.sink)} has batch {batch}, which the checkpoint {self.checkpoint.folder} has not "
-                "begun: it is an older copy of the one that wrote it",
-                suggestion=f"start with a new checkpoint and output, or remove batch {batch} and all later ones",
-            )
-
-    @property
-    def _readers(self) -> Readers:
-        return Readers(self.subscriptions.folder.child("readers"))
+    def _is_older_than(self, sink: Sink, batch: int) -> StreamError:
+        return StreamError(
+            f"{place_of(sink)} has batch {batch}, which the checkpoint {self.checkpoint.folder} has not begun: it "
+            "is an older copy of the one that wrote it",
+            suggestion="start with a new checkpoint and a new output",
+        )
 
     @property
     def _rejects_place(self) -> str | None:
@@ -301,8 +299,9 @@ class BatchMatcher:
         is_first = not self._noted
         if is_first:
             self.check_places(events)  # on the server of Spark Connect, nobody has
+            self.checkpoint.note_keeping(lasting is not None)
         self.checkpoint.bind(self.subscriptions)
-        self._check_known(batch)
+        self._check_new(batch)
         clock = None if lasting is None else lasting.clock(batch)
         foreseen = self.checkpoint.ledger.foreseen(batch, self.subscriptions.version, clock)
         if foreseen.skipped is None:
@@ -318,7 +317,7 @@ class BatchMatcher:
         index, state = index_beside(events.sparkSession, self.subscriptions, entry.version)
         if is_first and self.goes_on:
             rehearse(state.algorithm, state.options)
-        with self._computed(events) if is_first and self._is_written(batch) else nullcontext():
+        with self._computed(events) if is_first and _is_written(self.sink, batch) else nullcontext():
             if lasting is None:
                 self._once(events, index, state, entry)
             else:
@@ -327,16 +326,12 @@ class BatchMatcher:
     def _pass_over(self, events: DataFrame, entry: LedgerEntry, reason: str) -> None:
         """Leave a batch as it is."""
         # If the output took it, it has been told of all changes; otherwise the next one is.
-        if not self._is_written(entry.batch):
+        if not _is_written(self.sink, entry.batch):
             self.checkpoint.ledger.hand_on(entry)
         self.checkpoint.note_skipped(entry.batch, reason)
         # What a stream remembers, say to drop duplicates, is written when its rows are computed.
         if self.checkpoint.has_state:
             compute(events)
-
-    def _is_written(self, batch: int) -> bool:
-        """Whether the sink has a batch, which can only be the first of a process."""
-        return isinstance(self.sink, Remembers) and self.sink.has(batch)
 
     @contextmanager
     def _computed(self, events: DataFrame) -> Iterator[None]:
@@ -355,7 +350,8 @@ class BatchMatcher:
         """Say which versions a repetition of this batch needs, so that they are kept."""
         at = entry.version, entry.before
         if at not in self._noted:
-            self._readers.note(Reader.now(query.id, query.checkpoint, *at, follows=self.validity is not None))
+            readers = Readers(self.subscriptions.folder.child("readers"))
+            readers.note(Reader.now(query.id, query.checkpoint, *at, follows=self.validity is not None))
             self._noted.clear()
             self._noted.add(at)
 

@@ -45,10 +45,6 @@ class Readers:
         names = [each.name for each in self._folder.entries() if each.name.endswith(_SUFFIX)]
         return [reader for name in names if (reader := self._read(name)) is not None]
 
-    def find(self, query: str) -> Reader | None:
-        """A stream, if it is known."""
-        return self._read(f"{query}{_SUFFIX}")
-
     def note(self, reader: Reader) -> None:
         """Say where a stream is."""
         if not _NAME.fullmatch(reader.query):

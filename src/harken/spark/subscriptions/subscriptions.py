@@ -232,8 +232,8 @@ class Subscriptions:
 
         What stays are the latest `keep` versions, those that were the latest within `grace`, what streams are at,
         and all that any of these is made of, back to when files were last merged: `compact` before, if what was
-        deleted is to be gone. Files that no version names go when they are older than `orphans`: before that, they may be those of a
-        change that is being made.
+        deleted is to be gone. Files that no version names go when they are older than `orphans`: before that, they
+        may be those of a change that is being made.
         """
         return self._retention.vacuum(keep, grace, orphans)
 

@@ -71,6 +71,14 @@ class Remembers(Protocol):
 
 
 @runtime_checkable
+class Counts(Protocol):
+    """A sink that can be asked how far it is."""
+
+    def latest(self) -> int | None:
+        """The latest batch that is there."""
+
+
+@runtime_checkable
 class Placed(Protocol):
     """A sink that knows where its matches are, and which it can take."""
 

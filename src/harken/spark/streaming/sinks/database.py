@@ -111,15 +111,24 @@ class DatabaseSink:
 
     def has(self, batch: int) -> bool:
         """Whether a batch is noted."""
-        from sqlalchemy import BigInteger, column, inspect, select, table
+        return self._noted(batch) is not None
+
+    def latest(self) -> int | None:
+        """The latest batch that is noted."""
+        return self._noted()
+
+    def _noted(self, batch: int | None = None) -> int | None:
+        """A batch, or the latest, if it is noted."""
+        from sqlalchemy import BigInteger, column, func, inspect, select, table
 
         with self._transaction(f"look into table {self.table}") as connection:
             notes = f"{self.table}_batches"
             if not inspect(connection).has_table(notes):
-                return False
+                return None
             number = column(BATCH, BigInteger())
-            note = select(number).select_from(table(notes)).where(number == batch)
-            return connection.execute(note).first() is not None
+            latest = select(func.max(number)).select_from(table(notes))
+            found: int | None = connection.scalar(latest if batch is None else latest.where(number == batch))
+            return found
 
     @contextmanager
     def _transaction(self, attempted: str) -> Iterator[Connection]:

@@ -159,11 +159,11 @@ class TableSink:
 
         With `first`, only batches from there on count: a table may have been copied that goes on with that one.
         """
-        names = [each.name for each in self.folder.entries() if not each.name.startswith(".")]
-        if first is not None:
-            found = (re.fullmatch(rf"{BATCH}=(\d+)", name) for name in names)
-            names = [each.group() for each in found if each is not None and int(each.group(1)) >= first]
-        if names:
+        if first is None:
+            found = any(not each.name.startswith(".") for each in self.folder.entries())
+        else:
+            found = any(batch >= first for batch in self._batches())
+        if found:
             raise SinkError(
                 f"{self.folder} has files that are those of no stream", suggestion="write to another folder"
             )
@@ -181,6 +181,10 @@ class TableSink:
         """Whether a batch is there."""
         return is_placed(self.folder, f"{BATCH}={batch}", _record(batch))
 
+    def latest(self) -> int | None:
+        """The latest batch that is there. Lists the folders."""
+        return max(self._batches(), default=None)
+
     def read(self, spark: SparkSession) -> DataFrame:
         """All batches that are there now, with the types they were written with and `batch` as a bigint.
 
@@ -197,6 +201,10 @@ class TableSink:
             .options(**_WHOLE[self.format])  # not all parsers that Spark can be set to would see it
             .load(literally(self.folder.address))
         )
+
+    def _batches(self) -> list[int]:
+        found = (re.fullmatch(rf"{BATCH}=(\d+)", each.name) for each in self.folder.entries())
+        return [int(each.group(1)) for each in found if each is not None]
 
     def _gathered(self, matches: DataFrame) -> DataFrame:
         """The same rows in as many partitions as there are to be files; left where they are, if that will do."""
