@@ -26,6 +26,13 @@ from harken.spark.subscriptions.readers import Readers
 from tests.spark.streaming.scenes import HOUR, FailsOnce, Scene, crash, fail_to
 
 
+def leave_pending(scene: Scene) -> None:
+    """Have a first batch that fails before the output has it."""
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=0, late=False)), "the sink is full")
+
+
 def test_a_batch_that_cannot_be_done_is_passed_over_with_a_record(scene: Scene) -> None:
     scene.subscriptions.append([("a", "x = 1")])
     for batch in range(3):
@@ -80,9 +87,7 @@ def test_what_a_batch_has_told_is_not_told_again_if_it_is_passed_over_then(
 def test_what_was_passed_over_is_recorded_though_that_was_interrupted(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene.subscriptions.append([("a", "x = 1")])
-    scene.arrive((0, 1))
-    fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=0, late=False)), "the sink is full")
+    leave_pending(scene)
     with monkeypatch.context() as crashing:
         crashing.setattr(Checkpoint, "note_skipped", crash)
         with pytest.raises(RuntimeError, match="crash"):
@@ -94,9 +99,7 @@ def test_what_was_passed_over_is_recorded_though_that_was_interrupted(
 def test_a_batch_that_is_repeated_after_all_has_no_record_of_being_passed_over(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene.subscriptions.append([("a", "x = 1")])
-    scene.arrive((0, 1))
-    fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=0, late=False)), "the sink is full")
+    leave_pending(scene)
     skip_batch(scene.checkpoint, reason="a test")
     with monkeypatch.context() as crashing:
         crashing.setattr(Ledger, "repin", crash)
@@ -110,9 +113,7 @@ def test_a_batch_that_is_repeated_after_all_has_no_record_of_being_passed_over(
 
 
 def test_a_version_that_a_batch_is_to_be_repeated_with_is_kept(scene: Scene) -> None:
-    scene.subscriptions.append([("a", "x = 1")])
-    scene.arrive((0, 1))
-    fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=0, late=False)), "the sink is full")
+    leave_pending(scene)
     scene.subscriptions.append([("b", "x = 1")])
     repin_batch(scene.checkpoint, scene.subscriptions, scene.table)
     for number in range(12):
@@ -124,9 +125,7 @@ def test_a_version_that_a_batch_is_to_be_repeated_with_is_kept(scene: Scene) -> 
 
 
 def test_a_later_reason_counts_and_drafts_do_not(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    scene.subscriptions.append([("a", "x = 1")])
-    scene.arrive((0, 1))
-    fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=0, late=False)), "the sink is full")
+    leave_pending(scene)
     skip_batch(scene.checkpoint, reason="one")
     with monkeypatch.context() as crashing:
         crashing.setattr(Checkpoint, "note_skipped", crash)
@@ -150,9 +149,7 @@ def test_damaged_records_of_a_batch_are_told_with_their_place(scene: Scene, name
 
 
 def test_a_batch_whose_version_is_gone_is_repeated_with_a_later_one(scene: Scene) -> None:
-    scene.subscriptions.append([("a", "x = 1")])
-    scene.arrive((0, 1))
-    fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=0, late=False)), "the sink is full")
+    leave_pending(scene)
     scene.subscriptions.append([("b", "x = 1")])
     shutil.rmtree(scene.subscriptions.folder.child("index").path)  # type: ignore[arg-type]
     (scene.subscriptions.folder.child("versions").path / "00000000000000000001.json").unlink()  # type: ignore[operator]
@@ -163,9 +160,7 @@ def test_a_batch_whose_version_is_gone_is_repeated_with_a_later_one(scene: Scene
 
 
 def test_a_batch_can_be_repeated_with_a_later_version_until_the_output_has_it(scene: Scene) -> None:
-    scene.subscriptions.append([("a", "x = 1")])
-    scene.arrive((0, 1))
-    fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=0, late=False)), "the sink is full")
+    leave_pending(scene)
     scene.subscriptions.append([("b", "x = 1")])
     assert repin_batch(scene.checkpoint, scene.subscriptions, scene.table).version == 2
     fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=0, late=True)), "the sink is full")
@@ -183,9 +178,7 @@ def test_what_is_no_checkpoint_has_no_status(tmp_path: Path) -> None:
 
 
 def test_a_batch_is_not_repeated_with_a_version_of_other_subscriptions(scene: Scene, tmp_path: Path) -> None:
-    scene.subscriptions.append([("a", "x = 1")])
-    scene.arrive((0, 1))
-    fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=0, late=False)), "the sink is full")
+    leave_pending(scene)
     other = Subscriptions.create(tmp_path / "others")
     other.append([("b", "x = 1")])
     with pytest.raises(StreamError, match=r"is that of a stream of the subscriptions in .*, and these are others"):

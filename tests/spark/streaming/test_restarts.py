@@ -15,6 +15,12 @@ from tests.spark.streaming.scenes import HOUR, FailsOnce, Scene, fail_to
 VALIDITY = EventValidity(lasts=HOUR)
 
 
+def older(folder: Path, copy: Path) -> None:
+    """Have a folder be as it was when it was copied."""
+    shutil.rmtree(folder)
+    shutil.copytree(copy, folder)
+
+
 def test_a_checkpoint_that_is_older_than_its_output_loses_nothing_silently(scene: Scene, tmp_path: Path) -> None:
     """Restored from a copy, it would begin a batch anew, of other events, which the output takes for known."""
     scene.subscriptions.append([("a", "x = 1")])
@@ -23,8 +29,7 @@ def test_a_checkpoint_that_is_older_than_its_output_loses_nothing_silently(scene
     shutil.copytree(scene.checkpoint, tmp_path / "copy")
     scene.arrive((1, 1))
     scene.run()
-    shutil.rmtree(scene.checkpoint)
-    shutil.copytree(tmp_path / "copy", scene.checkpoint)
+    older(scene.checkpoint, tmp_path / "copy")
     with pytest.raises(
         StreamError, match=r"has batch 1, which the checkpoint .* has not begun: it is an older copy"
     ):
@@ -33,12 +38,6 @@ def test_a_checkpoint_that_is_older_than_its_output_loses_nothing_silently(scene
     scene.arrive((2, 1))
     scene.run()
     assert scene.matches() == {0: [(0, "a")], 1: [(1, "a")], 2: [(2, "a")]}
-
-
-def older(folder: Path, copy: Path) -> None:
-    """Have a folder be as it was when it was copied."""
-    shutil.rmtree(folder)
-    shutil.copytree(copy, folder)
 
 
 def test_an_older_copy_is_told_though_batches_are_missing_in_the_output(scene: Scene, tmp_path: Path) -> None:
@@ -61,7 +60,6 @@ def test_an_older_copy_is_told_by_the_rejects_too(scene: Scene, tmp_path: Path) 
     scene.arrive((0, 1))
     aside = tmp_path / "aside"
     scene.run(on_error="collect", rejects=aside)
-    shutil.copytree(scene.checkpoint, tmp_path / "copy")
     (aside / "batch=1").mkdir(parents=True)
     (aside / ".query").write_bytes((scene.table.path / ".query").read_bytes())  # type: ignore[operator]
     with pytest.raises(StreamError, match=r"aside has batch 1, which the checkpoint .* has not begun"):

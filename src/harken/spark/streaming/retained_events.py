@@ -176,7 +176,8 @@ class RetainedEvents:
         """Keep the events of a batch that are valid beyond the clock; nothing, if they are kept already."""
         from pyspark.sql import functions
 
-        if any(each.batch == batch for each in self.kept()):
+        before = self.kept()
+        if any(each.batch == batch for each in before):
             return
         dated = events.withColumn(UNTIL, self._validity.expiry(events, at))
         facts = Facts(*dated.agg(self._validity.latest(events), functions.max(UNTIL)).collect()[0])
@@ -191,8 +192,8 @@ class RetainedEvents:
             if place.path is not None:
                 for path in (*place.path.iterdir(), place.path):
                     sync(path)
-        with suppress(FileExistsError):
-            self._folder.create(kept.schema, columns)
+        if all(each.schema != kept.schema for each in before):
+            self._folder.replace(kept.schema, columns)
         self._folder.create(kept.mark, b"")
 
     def check_like(self, arriving: DataFrame, batch: int) -> None:
