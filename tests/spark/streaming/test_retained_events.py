@@ -390,6 +390,9 @@ def test_types_may_change_when_what_had_them_has_expired(spark: SparkSession, tm
     long_ago = datetime.now(UTC) - 2 * HOUR
     lasting.keep(0, spark.sql("select 1 id"), long_ago, long_ago)
     other = spark.sql("select 'one' id")
+    for batch, clock in ((0, long_ago), (1, long_ago)):  # of a batch that is repeated, by the clock of then
+        with pytest.raises(StreamError, match="have int in the column 'id'"):
+            lasting.check_like(other, batch, clock)
     lasting.check_like(other, 1)
     lasting.keep(1, other, datetime.now(UTC), datetime.now(UTC))
     lasting.expire(1, datetime.now(UTC))

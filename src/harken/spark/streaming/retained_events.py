@@ -196,12 +196,15 @@ class RetainedEvents:
             self._folder.replace(kept.schema, columns)
         self._folder.create(kept.mark, b"")
 
-    def check_like(self, arriving: DataFrame, batch: int) -> None:
-        """StreamError if a column is of another type than in events that hold: Spark would misread them."""
+    def check_like(self, arriving: DataFrame, batch: int, clock: datetime | None = None) -> None:
+        """StreamError if a column is of another type than in events that hold: Spark would misread them.
+
+        Those of the batch itself too, which may be repeated; `clock` is what was decided for it, if anything was.
+        """
         session = arriving.sparkSession
         minds_case = str(session.conf.get("spark.sql.caseSensitive")).lower() == "true"
         fold: Callable[[str], str] = str if minds_case else str.lower
-        for kept in self._schemas(batch):
+        for kept in self._schemas(batch, clock or self.clock(batch) or datetime.now(UTC)):
             before = {fold(each.name): each.dataType for each in kept}
             for each in arriving.schema:
                 known = before.get(fold(each.name), each.dataType)
@@ -212,12 +215,11 @@ class RetainedEvents:
                         suggestion="cast it, or start with a new checkpoint and a new output",
                     )
 
-    def _schemas(self, batch: int) -> Iterator[StructType]:
-        """The columns of events of earlier batches that hold now."""
+    def _schemas(self, batch: int, clock: datetime) -> Iterator[StructType]:
+        """The columns of events, up to those of a batch, that the clock has not expired."""
         from pyspark.sql.types import StructType
 
-        clock = self.clock(batch) or datetime.now(UTC)
-        for name in {each.schema for each in self._before(batch) if each.facts.hold(clock)}:
+        for name in {each.schema for each in self._before(batch + 1) if each.facts.hold(clock)}:
             with suppress(FileNotFoundError):  # such as of events that earlier releases kept
                 yield StructType.fromJson(json.loads(self._folder.read(name)))
 

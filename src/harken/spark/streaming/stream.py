@@ -245,11 +245,12 @@ class BatchMatcher:
             self.checkpoint.bind(self.subscriptions)
             self._check_age()
             self.checkpoint.check_keeping(self.validity is not None)
-            if self.validity is not None:
-                lasting = RetainedEvents(self.checkpoint.events, self.validity)
-                lasting.check_like(_plain_events(events), self.checkpoint.following())
             pending = self.checkpoint.pending()
             begun = None if pending is None else self.checkpoint.ledger.entry(pending)
+            if self.validity is not None:
+                lasting = RetainedEvents(self.checkpoint.events, self.validity)
+                clock = None if begun is None else begun.clock
+                lasting.check_like(_plain_events(events), self.checkpoint.following(), clock)
             # One that the output of before may have taken would be in both.
             if begun is not None and begun.skipped is None:
                 self.checkpoint.check_output(place_of(self.sink), self._rejects_place)
