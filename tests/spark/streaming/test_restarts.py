@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame
 
-from harken.errors import StreamError
-from harken.spark import EventValidity, Query, TableSink, repin_batch, stream_status
-from tests.spark.streaming.scenes import HOUR, FailsOnce, Scene, fail_to
+from harken.errors import SinkError, StreamError
+from harken.spark import EventValidity, Query, TableSink, repin_batch, skip_batch, stream_status
+from tests.spark.streaming.scenes import HOUR, After, FailsOnce, Scene, fail_to
 
 VALIDITY = EventValidity(lasts=HOUR)
 
@@ -74,8 +74,105 @@ def test_a_half_of_a_checkpoint_that_is_older_than_the_other_is_told(scene: Scen
     scene.arrive((1, 1))
     scene.run()
     older(scene.checkpoint / "spark", tmp_path / "copy")
-    with pytest.raises(StreamError, match=r"the ledger in .* knows batch 1, and Spark's half does not"):
+    with pytest.raises(
+        StreamError, match=r"the ledger in .* knows batch 1, and Spark's half does not.*or remove batch 1"
+    ):
         scene.start()
+    shutil.rmtree(scene.table.path / "batch=1")  # type: ignore[operator]
+    scene.arrive((2, 1))
+    scene.run()
+    assert scene.matches() == {0: [(0, "a")], 1: [(1, "a")], 2: [(2, "a")]}
+
+
+def test_a_half_of_a_checkpoint_that_is_older_by_batches_is_of_no_use(scene: Scene, tmp_path: Path) -> None:
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    scene.run()
+    shutil.copytree(scene.checkpoint / "spark", tmp_path / "copy")
+    for number in (1, 2):
+        scene.arrive((number, 1))
+        scene.run()
+    older(scene.checkpoint / "spark", tmp_path / "copy")
+    with pytest.raises(StreamError, match=r"knows batch 2, and Spark's half does not.*and a new output$"):
+        scene.start()
+
+
+def forget_plan(scene: Scene, batch: int) -> None:
+    """Have Spark not know that it planned a batch, as after a loss of power."""
+    for path in (scene.checkpoint / "spark").rglob(f"*{batch}*"):
+        if path.is_file() and path.name.strip(".").removesuffix(".crc") == str(batch):
+            path.unlink()
+
+
+@pytest.mark.parametrize("validity", [None, VALIDITY])
+def test_a_batch_that_spark_forgot_is_begun_anew_if_nothing_was_done(
+    scene: Scene, validity: EventValidity | None
+) -> None:
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    scene.run(validity=validity)
+    scene.arrive((1, 1))
+    fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=1, late=False), validity=validity), "is full")
+    assert stream_status(scene.checkpoint).pending == 1
+    skip_batch(scene.checkpoint, reason="it fails")
+    forget_plan(scene, 1)
+    scene.arrive((2, 1))
+    scene.run(validity=validity)
+    assert scene.matches() == {0: [(0, "a")], 1: [(1, "a")], 2: [(2, "a")]}
+    assert stream_status(scene.checkpoint).skipped == ()
+
+
+def test_what_was_kept_of_a_batch_that_is_begun_anew_does_not_count(scene: Scene) -> None:
+    """A subscription that comes later meets the events that the batch has now, each once."""
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    scene.run(validity=VALIDITY)
+    forget_plan(scene, 0)
+    (scene.arrivals / "0.json").unlink()
+    shutil.rmtree(scene.table.path / "batch=0")  # type: ignore[operator]
+    scene.arrive((1, 1), (2, 1))
+    scene.run(validity=VALIDITY)
+    scene.subscriptions.append([("late", "x = 1")])
+    scene.run(validity=VALIDITY)
+    assert scene.matches() == {0: [(1, "a"), (2, "a")], 1: [(1, "late"), (2, "late")]}
+
+
+def test_a_sink_that_cannot_be_asked_may_have_a_batch_that_spark_forgot(scene: Scene) -> None:
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    scene.run(sink=(sink := After(scene.table, {})))
+    forget_plan(scene, 0)
+    with pytest.raises(StreamError, match="knows batch 0, and Spark's half does not"):
+        scene.start(sink=sink)
+
+
+def test_what_is_written_beside_a_stream_has_numbers_that_it_never_has(scene: Scene) -> None:
+    scene.subscriptions.append([("a", "x = 1")])
+    past = scene.spark.sql("select -1L event, 'a' subscription")
+    scene.table.write(-1, past)
+    scene.arrive((0, 1))
+    scene.run()
+    with pytest.raises(SinkError, match=r"and this one, 7, is of no query; give .* a number below 0"):
+        scene.table.write(7, past)
+    scene.table.write(-2, past)
+    scene.arrive((1, 1))
+    scene.run()
+    assert scene.matches() == {-2: [(-1, "a")], -1: [(-1, "a")], 0: [(0, "a")], 1: [(1, "a")]}
+
+
+class Told(TableSink):
+    """A table with a method of its own, by a name that could mean anything."""
+
+    def latest(self) -> str:
+        return "news"
+
+
+def test_a_sink_is_asked_nothing_that_it_does_not_promise(scene: Scene) -> None:
+    scene.subscriptions.append([("a", "x = 1")])
+    for number in (0, 1):
+        scene.arrive((number, 1))
+        scene.run(sink=Told(scene.table.folder))
+    assert scene.matches() == {0: [(0, "a")], 1: [(1, "a")]}
 
 
 class Overtaken(TableSink):

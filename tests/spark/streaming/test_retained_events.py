@@ -369,7 +369,7 @@ def test_however_deep_another_type_is_it_is_told(
     spark: SparkSession, shapes: RetainedEvents, before: str, after: str
 ) -> None:
     with pytest.raises(StreamError, match=r"events that are kept have .* in the column '.*', and it would be"):
-        shapes.check_like(spark.createDataFrame([], SHAPES.replace(before, after)), 2)
+        shapes.check_like(spark.createDataFrame([], SHAPES.replace(before, after)), 2, datetime.now(UTC))
 
 
 def test_types_may_become_wider(spark: SparkSession, shapes: RetainedEvents) -> None:
@@ -378,7 +378,7 @@ def test_types_may_become_wider(spark: SparkSession, shapes: RetainedEvents) -> 
         "d decimal(7,3), more date"
     )
     arriving = spark.createDataFrame([], wider)
-    shapes.check_like(arriving, 2)
+    shapes.check_like(arriving, 2, datetime.now(UTC))
     kept = shapes.before(arriving, 2, datetime.now(UTC))
     assert kept is not None
     (first,) = kept.where("id = 1").collect()
@@ -393,7 +393,7 @@ def test_types_may_change_when_what_had_them_has_expired(spark: SparkSession, tm
     for batch, clock in ((0, long_ago), (1, long_ago)):  # of a batch that is repeated, by the clock of then
         with pytest.raises(StreamError, match="have int in the column 'id'"):
             lasting.check_like(other, batch, clock)
-    lasting.check_like(other, 1)
+    lasting.check_like(other, 1, datetime.now(UTC))
     lasting.keep(1, other, datetime.now(UTC), datetime.now(UTC))
     lasting.expire(1, datetime.now(UTC))
     assert len(list((tmp_path / "events").glob("schema-*"))) == 1

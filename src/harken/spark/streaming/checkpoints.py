@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -119,19 +119,28 @@ class Checkpoint:
             )
         self._is_bound = True
 
-    def check_halves(self) -> None:
+    def check_halves(self, has_no: Callable[[int], bool]) -> None:
         """StreamError if Spark's half is older than Harken's, as if restored alone.
 
         Spark plans every batch before anything is decided for it; what it planned otherwise now would be taken for
-        what is done.
+        what is done. A last batch of which nothing was done, as `has_no` tells, simply has not begun: a machine
+        that lost its power may have lost Spark's file of it.
         """
-        begun, decided = self.begun(), self.ledger.latest()
-        if decided is not None and decided > (begun[-1] if begun else -1):
+        decided = self.ledger.latest()  # before looking at Spark's, should a stream be running meanwhile
+        begun = self.begun()
+        following = begun[-1] + 1 if begun else 0
+        if decided is None or decided < following:
+            return
+        if decided > following or not has_no(decided):
+            again = f"; or remove batch {decided} where it was written, and from {self.folder}/harken/ledger"
             raise StreamError(
                 f"the ledger in {self.folder} knows batch {decided}, and Spark's half does not: {self.spark} "
-                "is an older copy",
-                suggestion="start with a new checkpoint folder, and a new output",
+                "is an older copy, or has lost a file",
+                suggestion="start with a new checkpoint folder, and a new output"
+                + (again if decided == following else ""),
             )
+        self.forget_skipped(decided)
+        self.ledger.forget(decided)
 
     def keeps_events(self) -> bool | None:
         """Whether the stream keeps events that still hold; None if that is not known."""

@@ -100,6 +100,10 @@ class Ledger:
             return self.enter(foreseen)
         return foreseen
 
+    def forget(self, batch: int) -> None:
+        """Have nothing decided for a batch, as if it had never begun."""
+        self._log.forget([batch])
+
     def skip(self, batch: int, reason: str) -> LedgerEntry:
         """Have a batch passed over."""
         known = self.entry(batch) or self._decided_early(batch)

@@ -196,15 +196,15 @@ class RetainedEvents:
             self._folder.replace(kept.schema, columns)
         self._folder.create(kept.mark, b"")
 
-    def check_like(self, arriving: DataFrame, batch: int, clock: datetime | None = None) -> None:
+    def check_like(self, arriving: DataFrame, batch: int, clock: datetime) -> None:
         """StreamError if a column is of another type than in events that hold: Spark would misread them.
 
-        Those of the batch itself too, which may be repeated; `clock` is what was decided for it, if anything was.
+        Those of the batch itself too, which may be repeated.
         """
         session = arriving.sparkSession
         minds_case = str(session.conf.get("spark.sql.caseSensitive")).lower() == "true"
         fold: Callable[[str], str] = str if minds_case else str.lower
-        for kept in self._schemas(batch, clock or self.clock(batch) or datetime.now(UTC)):
+        for kept in self._schemas(batch, clock):
             before = {fold(each.name): each.dataType for each in kept}
             for each in arriving.schema:
                 known = before.get(fold(each.name), each.dataType)
@@ -237,25 +237,29 @@ class RetainedEvents:
         folders = [literally(self._folder.child(name).address) for name in held]
         return _lasting(arrived.sparkSession.read.schema(columns).parquet(*folders), clock).drop(UNTIL)
 
+    def forget(self, batch: int) -> None:
+        """Keep nothing of a batch."""
+        self._folder.remove(each.mark for each in self._marks() if each.batch == batch)
+
     def expire(self, batch: int, clock: datetime) -> None:
         """Let go of batches before this one whose events have all expired, and of what crashes left behind."""
         gone = [each for each in self._before(batch) if not each.facts.hold(clock)]
         # The marks go first: a crash while files are removed would leave half a batch.
         self._folder.remove(each.mark for each in gone)
         found = [each.name for each in self._folder.entries()]
-        kept = [each for each in map(Kept.of, found) if each is not None]
-        named = {name for each in kept for name in (each.folder, each.schema)}
+        named = {name for each in filter(None, map(Kept.of, found)) for name in (each.folder, each.schema)}
         left = [name for name in found if _is_left(name, batch) or name.startswith(_SCHEMA)]
         self._folder.remove(name for name in left if name not in named)
 
     def kept(self) -> list[Kept]:
         """The batches that are kept, each once, though two attempts at it may have come to their end."""
         found: dict[int, Kept] = {}
-        for entry in self._folder.entries():
-            kept = Kept.of(entry.name)
-            if kept is not None:
-                found.setdefault(kept.batch, kept)
+        for kept in self._marks():
+            found.setdefault(kept.batch, kept)
         return [found[batch] for batch in sorted(found)]
+
+    def _marks(self) -> list[Kept]:
+        return list(filter(None, (Kept.of(each.name) for each in self._folder.entries())))
 
     def _before(self, batch: int) -> list[Kept]:
         return [each for each in self.kept() if each.batch < batch]

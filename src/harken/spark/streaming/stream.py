@@ -248,33 +248,38 @@ class BatchMatcher:
             pending = self.checkpoint.pending()
             begun = None if pending is None else self.checkpoint.ledger.entry(pending)
             if self.validity is not None:
-                lasting = RetainedEvents(self.checkpoint.events, self.validity)
-                clock = None if begun is None else begun.clock
-                lasting.check_like(_plain_events(events), self.checkpoint.following(), clock)
+                lasting, batch = RetainedEvents(self.checkpoint.events, self.validity), self.checkpoint.following()
+                clock = self.checkpoint.ledger.foreseen(batch, 0, lasting.clock(batch)).clock
+                lasting.check_like(_plain_events(events), batch, clock)
             # One that the output of before may have taken would be in both.
             if begun is not None and begun.skipped is None:
                 self.checkpoint.check_output(place_of(self.sink), self._rejects_place)
 
     def _check_age(self) -> None:
         """StreamError if the checkpoint, or Spark's half of it, is older than what was done with it."""
-        self.checkpoint.check_halves()
+        self.checkpoint.check_halves(self._is_without)
         decided = self.checkpoint.ledger.latest()
         for sink, *_ in self._sinks:
-            there = sink.latest() if isinstance(sink, Counts) else None
+            there = sink.latest_batch() if isinstance(sink, Counts) else None
             if there is not None and there > (-1 if decided is None else decided):
                 raise self._is_older_than(sink, there)
+
+    def _is_without(self, batch: int) -> bool:
+        """Whether nothing of a batch is known to be anywhere."""
+        return all(isinstance(sink, Remembers) and not sink.has(batch) for sink, *_ in self._sinks)
 
     def _check_new(self, batch: int) -> None:
         """StreamError if a sink has a batch that this checkpoint does not know of: it would be a repetition."""
         for sink, *_ in self._sinks:
-            if _is_written(sink, batch) and self.checkpoint.ledger.entry(batch) is None:
+            if _is_written(sink, batch):
                 raise self._is_older_than(sink, batch)
 
     def _is_older_than(self, sink: Sink, batch: int) -> StreamError:
         return StreamError(
             f"{place_of(sink)} has batch {batch}, which the checkpoint {self.checkpoint.folder} has not begun: it "
             "is an older copy of the one that wrote it",
-            suggestion="start with a new checkpoint and a new output",
+            suggestion="start with a new checkpoint and a new output; if somebody else wrote that batch, give it "
+            "a number below 0",
         )
 
     @property
@@ -302,7 +307,10 @@ class BatchMatcher:
             self.check_places(events)  # on the server of Spark Connect, nobody has
             self.checkpoint.note_keeping(lasting is not None)
         self.checkpoint.bind(self.subscriptions)
-        self._check_new(batch)
+        if self.checkpoint.ledger.entry(batch) is None:
+            self._check_new(batch)
+            if lasting is not None:
+                lasting.forget(batch)  # of an attempt that does not count, since nothing is decided for it
         clock = None if lasting is None else lasting.clock(batch)
         foreseen = self.checkpoint.ledger.foreseen(batch, self.subscriptions.version, clock)
         if foreseen.skipped is None:

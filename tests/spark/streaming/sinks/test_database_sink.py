@@ -228,6 +228,20 @@ def test_a_table_that_nobody_owns_is_taken_over(
     assert run(url, f"select id, checkpoint from {table}_query") == [("mine", "/my/checkpoint")]
 
 
+def test_what_is_written_beside_a_query_has_no_number_that_it_may_have(
+    spark: SparkSession, sink: DatabaseSink, url: str, table: str
+) -> None:
+    sink.write(-2, pairs(spark, (8, 10)))
+    sink.write(0, pairs(spark, (1, 10)), Query("mine", "/my/checkpoint"))
+    with pytest.raises(
+        SinkError, match=r"batches of the query mine.*and this one, 1, is of no query; give .* below 0"
+    ):
+        sink.write(1, failing(spark))
+    sink.write(-1, pairs(spark, (9, 10)))
+    assert contents(url, table) == [(1, 10, 0), (8, 10, -2), (9, 10, -1)]
+    assert sink.latest_batch() == 0
+
+
 # Types
 
 

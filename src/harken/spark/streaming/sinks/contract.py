@@ -40,6 +40,16 @@ class Query:
             )
 
 
+def refuse_beside(batch: int, owner: Query | None, place: str) -> None:
+    """SinkError if a batch that is of no query has a number that one of the owner's has, or will have."""
+    if owner is not None and batch >= 0:
+        raise SinkError(
+            f"{place} has the batches of the query {owner.id}, which are numbered from 0 on, and this one, "
+            f"{batch}, is of no query",
+            suggestion="give what is written beside a stream a number below 0",
+        )
+
+
 class Sink(Protocol):
     """Takes the matches of a stream, batch by batch.
 
@@ -71,10 +81,10 @@ class Remembers(Protocol):
 
 
 @runtime_checkable
-class Counts(Protocol):
-    """A sink that can be asked how far it is."""
+class Counts(Remembers, Protocol):
+    """A sink that can be asked how far it is, too."""
 
-    def latest(self) -> int | None:
+    def latest_batch(self) -> int | None:
         """The latest batch that is there."""
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from harken.databases import is_in_memory, is_supported, parsed_url, shown, with_driver
 from harken.errors import DatabaseError, MissingExtraError, SinkError
-from harken.spark.streaming.sinks.contract import BATCH, Query, require, text
+from harken.spark.streaming.sinks.contract import BATCH, Query, refuse_beside, require, text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,15 +64,17 @@ class DatabaseSink:
         """Add the matches of a batch, unless it is noted, and note it.
 
         SinkError if matches are no pairs, or of other types than the table has, or if the table belongs to another
-        query. Without a query it is not asked, and batches need numbers of their own. DatabaseError if the
-        database cannot be reached or refuses, and then nothing of the batch is there.
+        query. What is written beside a query, without one, has numbers below 0: the query takes all others, sooner
+        or later. DatabaseError if the database cannot be reached or refuses, with nothing of the batch there.
         """
         pairs = _pairs(matches)
         tables = Tables.of(self.table, pairs.schema)
         with self._transaction(f"prepare table {self.table}") as connection:
             tables.prepare(connection)
-            if query is not None:
-                query.refuse(tables.owner(connection, query), self.place)
+            if query is None:
+                refuse_beside(batch, tables.owner(connection), self.place)
+            else:
+                query.refuse(tables.claimed(connection, query), self.place)
             if tables.noted(connection, batch):
                 return
         rows = pairs.toArrow()
@@ -113,8 +115,8 @@ class DatabaseSink:
         """Whether a batch is noted."""
         return self._noted(batch) is not None
 
-    def latest(self) -> int | None:
-        """The latest batch that is noted."""
+    def latest_batch(self) -> int | None:
+        """The latest batch that is noted; those beside the query come before it."""
         return self._noted()
 
     def _noted(self, batch: int | None = None) -> int | None:
@@ -183,14 +185,18 @@ class Tables:
             if name in found and isinstance(found[name], Integer) != isinstance(wanted, Integer):
                 raise SinkError(f"{name} is {found[name]} in table {self.pairs.name}, but {wanted} in the batch")
 
-    def owner(self, connection: Connection, query: Query) -> Query:
-        """The query that the table belongs to: this one, if there was none before."""
+    def owner(self, connection: Connection) -> Query | None:
+        """The query that the table belongs to, if it belongs to any."""
         from sqlalchemy import select
 
+        known = connection.execute(select(self.query.columns["id"], self.query.columns["checkpoint"])).first()
+        return None if known is None else Query(*known)
+
+    def claimed(self, connection: Connection, query: Query) -> Query:
+        """The query that the table belongs to: this one, if there was none before."""
         claim = {"one": 1, "id": query.id, "checkpoint": query.checkpoint}
         connection.execute(_unless_there(connection, self.query), claim)
-        known = connection.execute(select(self.query.columns["id"], self.query.columns["checkpoint"])).one()
-        return Query(*known)
+        return self.owner(connection) or query
 
     def noted(self, connection: Connection, batch: int) -> bool:
         """Whether a batch was written."""

@@ -21,7 +21,7 @@ from harken.errors import OutputExistsError, SinkError
 from harken.spark.events.partitioning import partitions_of
 from harken.spark.storage import Folder, folder_at
 from harken.spark.storage.hadoop import literally
-from harken.spark.streaming.sinks.contract import BATCH, Query, reserve
+from harken.spark.streaming.sinks.contract import BATCH, Query, refuse_beside, reserve
 from harken.spark.streaming.sinks.placing import is_placed, place
 
 if TYPE_CHECKING:
@@ -63,6 +63,9 @@ _WHOLE: Mapping[Format, Mapping[str, str]] = {
     },
 }
 """What Spark is told so that nothing is cut: left to itself it writes JSON with milliseconds, of microseconds."""
+
+_BESIDE = re.compile(rf"\.|{BATCH}=-\d+$")
+"""What is no batch of a query: hidden files, and batches that were written without one."""
 
 _WRITTEN = re.compile(r"\.schema|\.files|_SUCCESS|part-.*|\..*\.crc")
 """What the files of a table are called: Spark's, and those that are written beside them."""
@@ -111,10 +114,12 @@ class TableSink:
         """Add the matches of a batch, unless it is there. An empty batch leaves its mark too.
 
         SinkError, before anything runs, if the columns differ from those of the table, or one is named `batch`, or
-        if the table belongs to another query. Without a query it is not asked, and batches need numbers of their
-        own.
+        if the table belongs to another query. What is written beside a query, without one, has numbers below 0:
+        the query takes all others, sooner or later.
         """
-        if query is not None:
+        if query is None:
+            refuse_beside(batch, self.owner(), str(self.folder))
+        else:
             query.refuse(self._claimed(query), str(self.folder))
         if not self.has(batch):
             self.check(matches.columns)
@@ -160,7 +165,7 @@ class TableSink:
         With `first`, only batches from there on count: a table may have been copied that goes on with that one.
         """
         if first is None:
-            found = any(not each.name.startswith(".") for each in self.folder.entries())
+            found = any(not _BESIDE.match(each.name) for each in self.folder.entries())
         else:
             found = any(batch >= first for batch in self._batches())
         if found:
@@ -181,8 +186,8 @@ class TableSink:
         """Whether a batch is there."""
         return is_placed(self.folder, f"{BATCH}={batch}", _record(batch))
 
-    def latest(self) -> int | None:
-        """The latest batch that is there. Lists the folders."""
+    def latest_batch(self) -> int | None:
+        """The latest batch that is there; those beside the query do not count. Lists the folders."""
         return max(self._batches(), default=None)
 
     def read(self, spark: SparkSession) -> DataFrame:
