@@ -378,6 +378,9 @@ def test_a_stream_into_a_database_writes_its_rejects_beside(subscriptions: Path,
     done = pipeline(subscriptions, incoming, f"sqlite:///{file}", *more)
     assert done.status == 0, done.err
     assert "3 events in 1 batches, 1 matches, 1 rejects" in done.err
+    aside = tmp_path / "aside.csv"
+    aside.write_text("id,price\n9,150\n")
+    assert pipeline(subscriptions, aside, f"sqlite:///{file}").status == 0, "a job that is run once beside it"
     (incoming / "2.csv").write_text("id,price\n4\n5,150\n")
     assert (
         "2 events in 1 batches, 1 matches, 1 rejects"
@@ -386,7 +389,7 @@ def test_a_stream_into_a_database_writes_its_rejects_beside(subscriptions: Path,
     with sqlite3.connect(file) as database:
         found = database.execute("select event, subscription from notifications order by 1").fetchall()
     database.close()
-    assert found == [(1, "bob"), (5, "bob")]
+    assert found == [(1, "bob"), (5, "bob"), (9, "bob")]
     assert sorted(each["record"] for each in rows(rejects / "events")) == ["2", "4"]
 
 

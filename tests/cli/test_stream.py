@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from harken.spark import Subscriptions
+from harken.cli.streams import CountingSink
+from harken.spark import Subscriptions, TableSink
 from harken.spark.streaming.checkpoints import Checkpoint
+from harken.spark.streaming.sinks.contract import Counts
 from tests.cli.running import run
 
 
@@ -48,7 +50,22 @@ def test_a_batch_is_matched_with_a_later_version(checkpoint: Path, tmp_path: Pat
     assert entry.version == 3
 
 
+def test_a_batch_that_spark_lost_is_planned_anew(checkpoint: Path, tmp_path: Path) -> None:
+    lost = "stream", "replan", checkpoint, "-o", tmp_path / "matches"
+    assert "nothing in" in run(*lost).err
+    (checkpoint / "spark" / "offsets" / "1").unlink()
+    assert run(*lost).err == "batch 1 will be planned anew\n"
+    assert Checkpoint(checkpoint).ledger.latest() == 0
+
+
 def test_a_batch_that_is_done_is_left_alone(checkpoint: Path) -> None:
     (checkpoint / "spark" / "commits" / "1").touch()
     done = run("stream", "skip", checkpoint, "--reason", "late")
     assert (done.status, done.err) == (2, f"error: nothing is pending in {checkpoint}: batch 1 is done\n")
+
+
+def test_a_sink_that_counts_is_asked_what_the_other_can_be_asked(tmp_path: Path) -> None:
+    sink = CountingSink(TableSink(tmp_path), None, frozenset())  # type: ignore[arg-type]
+    assert isinstance(sink, Counts)
+    (tmp_path / "batch=3").mkdir()
+    assert sink.latest_batch() == 3

@@ -133,8 +133,9 @@ def _match(job: Job, events: DataFrame, index: Index) -> tuple[Plan, Outcome]:
     faults = 0 if planned.rejects is None or planned.state.schema is None else planned.rejects.count()
     matches = planned.frame.observe(found, match_count(job))
     if job.output.is_database:
-        # It knows a batch by its number, and would take a second run of number 0 for a repetition.
-        DatabaseSink(job.output.place, job.output.table).write(time.time_ns() // 1_000, matches)
+        # It knows a batch by its number, and would take a second run of the same one for a repetition; what is of
+        # no stream is below 0.
+        DatabaseSink(job.output.place, job.output.table).write(-time.time_ns() // 1_000, matches)
     else:
         write_table(matches, job.output.place, job.output.format)
     counts = seen.get

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harken.cli.terminal import note
+
+if TYPE_CHECKING:
+    from harken.spark import DatabaseSink, TableSink
 
 stream = typer.Typer(
     name="stream",
@@ -50,10 +53,33 @@ def repin(
 
     Example: harken stream repin matches.checkpoint -s subscriptions -o matches
     """
-    from harken.cli.jobs import Output
-    from harken.spark import DatabaseSink, Subscriptions, TableSink
+    from harken.spark import Subscriptions
     from harken.spark.streaming.operating import repin_batch
 
-    sink = DatabaseSink(output, table) if Output(output).is_database else TableSink(output)
-    entry = repin_batch(checkpoint, Subscriptions(subscriptions), sink, version=version)
+    entry = repin_batch(checkpoint, Subscriptions(subscriptions), _sink(output, table), version=version)
     note(f"batch {entry.batch} will be matched with version {entry.version}")
+
+
+@stream.command()
+def replan(
+    checkpoint: Place,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="PATH|URL", help="Where matches go.")],
+    rejects: Annotated[str | None, typer.Option(metavar="PATH", help="Where rejects go, if elsewhere.")] = None,
+    table: Annotated[str, typer.Option(help="The table of a database.")] = "notifications",
+) -> None:
+    """Have the last batch planned anew, if Spark has lost its file of it, as after a loss of power.
+
+    The stream must be stopped, and nothing of the batch may have come out.
+
+    Example: harken stream replan matches.checkpoint -o matches
+    """
+    from harken.spark.streaming.operating import replan_batch
+
+    note(f"batch {replan_batch(checkpoint, _sink(output, table), rejects=rejects)} will be planned anew")
+
+
+def _sink(output: str, table: str) -> TableSink | DatabaseSink:
+    from harken.cli.jobs import Output
+    from harken.spark import DatabaseSink, TableSink
+
+    return DatabaseSink(output, table) if Output(output).is_database else TableSink(output)

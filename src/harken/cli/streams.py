@@ -145,6 +145,10 @@ class CountingSink:
         """Whether the other has it."""
         return self.sink.has(batch)
 
+    def latest_batch(self) -> int | None:
+        """Of the other."""
+        return self.sink.latest_batch()
+
     def write(self, batch: int, matches: DataFrame, query: Query) -> None:
         """Write a batch and add to the count."""
         from pyspark.sql import Observation

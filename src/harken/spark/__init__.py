@@ -13,7 +13,13 @@ if TYPE_CHECKING:
     from harken.spark.matching.batch import MatchedEvents, Plan, match, plan
     from harken.spark.runtime.session import local_session
     from harken.spark.statistics.event_statistics import EventStatistics, event_statistics
-    from harken.spark.streaming.operating import StreamStatus, repin_batch, skip_batch, stream_status
+    from harken.spark.streaming.operating import (
+        StreamStatus,
+        repin_batch,
+        replan_batch,
+        skip_batch,
+        stream_status,
+    )
     from harken.spark.streaming.retained_events import EventValidity
     from harken.spark.streaming.sinks import DatabaseSink, KafkaSink, Query, Sink, TableSink, write_table
     from harken.spark.streaming.stream import match_stream
@@ -28,7 +34,7 @@ else:
             "index.index": ("Index", "build_index"),
             "streaming.retained_events": ("EventValidity",),
             "matching.batch": ("MatchedEvents", "Plan", "match", "plan"),
-            "streaming.operating": ("StreamStatus", "repin_batch", "skip_batch", "stream_status"),
+            "streaming.operating": ("StreamStatus", "repin_batch", "replan_batch", "skip_batch", "stream_status"),
             "runtime.session": ("local_session",),
             "streaming.sinks": ("DatabaseSink", "KafkaSink", "Query", "Sink", "TableSink", "write_table"),
             "statistics.event_statistics": ("EventStatistics", "event_statistics"),
@@ -61,6 +67,7 @@ __all__ = [
     "match_stream",
     "plan",
     "repin_batch",
+    "replan_batch",
     "skip_batch",
     "stream_status",
     "symmetric_match",

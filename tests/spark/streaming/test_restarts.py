@@ -9,7 +9,16 @@ import pytest
 from pyspark.sql import DataFrame
 
 from harken.errors import SinkError, StreamError
-from harken.spark import EventValidity, Query, TableSink, repin_batch, skip_batch, stream_status
+from harken.spark import (
+    EventValidity,
+    Query,
+    Subscriptions,
+    TableSink,
+    repin_batch,
+    replan_batch,
+    skip_batch,
+    stream_status,
+)
 from tests.spark.streaming.scenes import HOUR, After, FailsOnce, Scene, fail_to
 
 VALIDITY = EventValidity(lasts=HOUR)
@@ -72,64 +81,60 @@ def test_a_half_of_a_checkpoint_that_is_older_than_the_other_is_told(scene: Scen
     scene.run()
     shutil.copytree(scene.checkpoint / "spark", tmp_path / "copy")
     scene.arrive((1, 1))
+    scene.arrive((2, 1))
     scene.run()
     older(scene.checkpoint / "spark", tmp_path / "copy")
     with pytest.raises(
-        StreamError, match=r"the ledger in .* knows batch 1, and Spark's half does not.*or remove batch 1"
+        StreamError, match=r"the ledger in .* knows batch 2, and Spark's .* is an older copy; .*put$"
     ):
         scene.start()
-    shutil.rmtree(scene.table.path / "batch=1")  # type: ignore[operator]
-    scene.arrive((2, 1))
-    scene.run()
-    assert scene.matches() == {0: [(0, "a")], 1: [(1, "a")], 2: [(2, "a")]}
+    with pytest.raises(StreamError, match=r"nothing in .* planned anew: .* of batch 0, and the ledger of batch 2"):
+        replan_batch(scene.checkpoint, scene.table)
 
 
-def test_a_half_of_a_checkpoint_that_is_older_by_batches_is_of_no_use(scene: Scene, tmp_path: Path) -> None:
-    scene.subscriptions.append([("a", "x = 1")])
-    scene.arrive((0, 1))
-    scene.run()
-    shutil.copytree(scene.checkpoint / "spark", tmp_path / "copy")
-    for number in (1, 2):
-        scene.arrive((number, 1))
-        scene.run()
-    older(scene.checkpoint / "spark", tmp_path / "copy")
-    with pytest.raises(StreamError, match=r"knows batch 2, and Spark's half does not.*and a new output$"):
-        scene.start()
-
-
-def forget_plan(scene: Scene, batch: int) -> None:
+def lose_plan(scene: Scene, batch: int) -> None:
     """Have Spark not know that it planned a batch, as after a loss of power."""
-    for path in (scene.checkpoint / "spark").rglob(f"*{batch}*"):
-        if path.is_file() and path.name.strip(".").removesuffix(".crc") == str(batch):
-            path.unlink()
+    for name in (str(batch), f".{batch}.crc"):
+        (scene.checkpoint / "spark" / "offsets" / name).unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize("validity", [None, VALIDITY])
-def test_a_batch_that_spark_forgot_is_begun_anew_if_nothing_was_done(
-    scene: Scene, validity: EventValidity | None
-) -> None:
+@pytest.mark.parametrize("is_done", [False, True])
+def test_a_batch_that_spark_lost_is_planned_anew(scene: Scene, is_done: bool) -> None:
     scene.subscriptions.append([("a", "x = 1")])
     scene.arrive((0, 1))
-    scene.run(validity=validity)
+    scene.run()
     scene.arrive((1, 1))
-    fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=1, late=False), validity=validity), "is full")
-    assert stream_status(scene.checkpoint).pending == 1
-    skip_batch(scene.checkpoint, reason="it fails")
-    forget_plan(scene, 1)
+    if is_done:
+        scene.run()
+    else:
+        fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=1, late=False)), "is full")
+        skip_batch(scene.checkpoint, reason="it fails")
+    lose_plan(scene, 1)
+    with pytest.raises(StreamError, match="knows batch 1, and Spark's half does not"):
+        scene.start()
+    if is_done:
+        with pytest.raises(StreamError, match="matches has batch 1, and its events would come again"):
+            replan_batch(scene.checkpoint, scene.table)
+        shutil.rmtree(scene.table.path / "batch=1")  # type: ignore[operator]
+    assert replan_batch(scene.checkpoint, scene.table) == 1
     scene.arrive((2, 1))
-    scene.run(validity=validity)
-    assert scene.matches() == {0: [(0, "a")], 1: [(1, "a")], 2: [(2, "a")]}
+    scene.run()
+    assert sorted(row["event"] for row in scene.rows()) == [0, 1, 2]
     assert stream_status(scene.checkpoint).skipped == ()
+    with pytest.raises(StreamError, match=r"nothing in .* is to be planned anew"):
+        replan_batch(scene.checkpoint, scene.table)
 
 
-def test_what_was_kept_of_a_batch_that_is_begun_anew_does_not_count(scene: Scene) -> None:
+def test_what_was_kept_of_a_batch_that_is_planned_anew_does_not_count(scene: Scene) -> None:
     """A subscription that comes later meets the events that the batch has now, each once."""
     scene.subscriptions.append([("a", "x = 1")])
     scene.arrive((0, 1))
     scene.run(validity=VALIDITY)
-    forget_plan(scene, 0)
+    lose_plan(scene, 0)
+    shutil.rmtree(scene.checkpoint / "spark" / "sources")
     (scene.arrivals / "0.json").unlink()
     shutil.rmtree(scene.table.path / "batch=0")  # type: ignore[operator]
+    replan_batch(scene.checkpoint, scene.table)
     scene.arrive((1, 1), (2, 1))
     scene.run(validity=VALIDITY)
     scene.subscriptions.append([("late", "x = 1")])
@@ -137,13 +142,38 @@ def test_what_was_kept_of_a_batch_that_is_begun_anew_does_not_count(scene: Scene
     assert scene.matches() == {0: [(1, "a"), (2, "a")], 1: [(1, "late"), (2, "late")]}
 
 
-def test_a_sink_that_cannot_be_asked_may_have_a_batch_that_spark_forgot(scene: Scene) -> None:
+@pytest.mark.parametrize("is_said", [False, True])
+def test_a_batch_is_planned_anew_only_if_neither_output_nor_rejects_of_the_stream_have_it(
+    scene: Scene, tmp_path: Path, is_said: bool
+) -> None:
+    rejects = tmp_path / "aside" if is_said else None
+    scene.subscriptions = Subscriptions.create(tmp_path / "typed", schema={"x": "int"})  # only then there are any
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    sink = FailsOnce(scene.table, batch=0, late=False)
+    fail_to(lambda: scene.run(sink=sink, on_error="collect", rejects=rejects), "is full")
+    lose_plan(scene, 0)
+    with pytest.raises(StreamError, match=r"matches .* went to .*matches so far, not to .*elsewhere"):
+        replan_batch(scene.checkpoint, tmp_path / "elsewhere", rejects=rejects)
+    if is_said:
+        with pytest.raises(StreamError, match=r"rejects .* went to .*aside so far, not to .*rejects"):
+            replan_batch(scene.checkpoint, scene.table)
+    with pytest.raises(StreamError, match=r"(aside|rejects) has batch 0, and its events would come again"):
+        replan_batch(scene.checkpoint, scene.table, rejects=rejects)
+    shutil.rmtree((rejects or scene.checkpoint / "rejects") / "batch=0")
+    assert replan_batch(scene.checkpoint, scene.table, rejects=rejects) == 0
+    scene.run(on_error="collect", rejects=rejects)
+    assert scene.matches() == {0: [(0, "a")]}
+
+
+def test_where_nobody_can_be_asked_a_batch_is_planned_anew_all_the_same(scene: Scene) -> None:
     scene.subscriptions.append([("a", "x = 1")])
     scene.arrive((0, 1))
     scene.run(sink=(sink := After(scene.table, {})))
-    forget_plan(scene, 0)
-    with pytest.raises(StreamError, match="knows batch 0, and Spark's half does not"):
-        scene.start(sink=sink)
+    lose_plan(scene, 0)
+    assert replan_batch(scene.checkpoint, sink) == 0
+    scene.run(sink=sink)
+    assert scene.matches() == {0: [(0, "a")]}
 
 
 def test_what_is_written_beside_a_stream_has_numbers_that_it_never_has(scene: Scene) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -26,6 +26,7 @@ from typing import Any
 from harken.errors import StreamError
 from harken.spark.storage import Folder, folder_at
 from harken.spark.streaming.ledger import Ledger
+from harken.spark.streaming.retained_events import forget_kept
 from harken.spark.streaming.sinks.contract import Query, are_one
 from harken.spark.subscriptions.subscriptions import Subscriptions
 
@@ -119,28 +120,44 @@ class Checkpoint:
             )
         self._is_bound = True
 
-    def check_halves(self, has_no: Callable[[int], bool]) -> None:
+    def check_halves(self) -> None:
         """StreamError if Spark's half is older than Harken's, as if restored alone.
 
         Spark plans every batch before anything is decided for it; what it planned otherwise now would be taken for
-        what is done. A last batch of which nothing was done, as `has_no` tells, simply has not begun: a machine
-        that lost its power may have lost Spark's file of it.
+        what is done.
         """
         decided = self.ledger.latest()  # before looking at Spark's, should a stream be running meanwhile
         begun = self.begun()
-        following = begun[-1] + 1 if begun else 0
-        if decided is None or decided < following:
+        if decided is None or (begun and decided <= begun[-1]):
             return
-        if decided > following or not has_no(decided):
-            again = f"; or remove batch {decided} where it was written, and from {self.folder}/harken/ledger"
+        anew = "start with a new checkpoint folder, and a new output"
+        only = decided == (begun[-1] + 1 if begun else 0)
+        raise StreamError(
+            f"the ledger in {self.folder} knows batch {decided}, and Spark's half does not: {self.spark} "
+            f"{'has lost a file, or ' if only else ''}is an older copy",
+            suggestion=f"{anew}; or, if a file was lost, have the batch planned anew (replan_batch)"
+            if only
+            else anew,
+        )
+
+    def lost(self) -> int:
+        """The batch that Spark has planned last and lost its file of; StreamError if there is none."""
+        decided, begun = self.ledger.latest(), self.begun()
+        if decided is None or decided != (begun[-1] + 1 if begun else 0):
+            known = f"batch {begun[-1]}" if begun else "no batch"
+            said = "nothing" if decided is None else f"batch {decided}"
             raise StreamError(
-                f"the ledger in {self.folder} knows batch {decided}, and Spark's half does not: {self.spark} "
-                "is an older copy, or has lost a file",
-                suggestion="start with a new checkpoint folder, and a new output"
-                + (again if decided == following else ""),
+                f"nothing in {self.folder} is to be planned anew: Spark's half knows of {known}, and the ledger "
+                f"of {said}"
             )
-        self.forget_skipped(decided)
-        self.ledger.forget(decided)
+        return decided
+
+    def forget(self, batch: int) -> None:
+        """Have a batch not begun: nothing is kept of it, noted as done, or, and that comes last, decided for it."""
+        forget_kept(self.events, batch)
+        self.spark.child("commits").remove([str(batch), f".{batch}.crc"])
+        self.forget_skipped(batch)
+        self.ledger.forget(batch)
 
     def keeps_events(self) -> bool | None:
         """Whether the stream keeps events that still hold; None if that is not known."""
@@ -168,7 +185,7 @@ class Checkpoint:
 
     def check_output(self, place: str, rejects: str | None = None) -> None:
         """StreamError if the matches of this stream, or the events it rejects, went elsewhere so far."""
-        before = self._outputs()
+        before = self.outputs()
         for name, now in (("place", place), ("rejects", rejects)):
             known = before.get(name)
             if known is not None and now is not None and not are_one(known, now):
@@ -183,7 +200,7 @@ class Checkpoint:
 
         Without rejects, where they went stays known: a batch may be pending of which some are there.
         """
-        known = self._output or self._outputs()
+        known = self._output or self.outputs()
         now = {**known, "place": place} if rejects is None else {"place": place, "rejects": rejects}
         if now != self._output:
             self.folder.child("harken").replace(_OUTPUT, json.dumps(now).encode())
@@ -210,8 +227,8 @@ class Checkpoint:
         """Have no record of it: it is not passed over, or for another reason."""
         self.folder.child(_SKIPPED).remove([_record(batch)])
 
-    def _outputs(self) -> dict[str, str]:
-        """Where they go; nothing if that is not known."""
+    def outputs(self) -> dict[str, str]:
+        """Where matches go, `place`, and `rejects`; nothing if that is not known."""
         try:
             return self._said(_OUTPUT, ["place"])
         except FileNotFoundError:

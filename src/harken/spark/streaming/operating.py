@@ -1,7 +1,8 @@
 """What operators do with a stream that is stopped: see where it is, and go on past a batch that cannot be done.
 
 A batch that fails is repeated for as long as it fails. If what it needs is broken for good, it can be passed over,
-or be matched with a later version of the subscriptions; both are recorded in the checkpoint.
+or be matched with a later version of the subscriptions; both are recorded in the checkpoint. If Spark has lost its
+file of the last batch, as after a loss of power, it can be planned anew.
 """
 
 from __future__ import annotations
@@ -94,16 +95,11 @@ def repin_batch(
     output has taken it already, or if the version is older than that of the batch before it.
     """
     place = Checkpoint(checkpoint, storage_options)
-    batch = _pending(place)
-    is_address = isinstance(output, str | os.PathLike | Folder)
-    sink: Sink = TableSink(output, storage_options=storage_options) if is_address else output  # type: ignore[arg-type, assignment]
+    batch, sink = _pending(place), _sink(output, storage_options)
     known = place.ledger.entry(batch)
     if known is not None:
         place.check_output(place_of(sink))
-    owner = sink.owner() if isinstance(sink, Remembers) else None
-    if owner is not None:
-        place.query.refuse(owner, place_of(sink))
-    if isinstance(sink, Remembers) and sink.has(batch):
+    if _has(sink, batch, place.query):
         raise StreamError(
             f"batch {batch} is done: {sink!r} has it", suggestion="pass it over, and the stream goes on after it"
         )
@@ -120,6 +116,51 @@ def repin_batch(
     needed = known.before if known is not None else chosen if before is None else before.version
     _keep_version(place, subscriptions, chosen, needed)
     return place.ledger.repin(batch, chosen)
+
+
+def replan_batch(
+    checkpoint: str | os.PathLike[str] | Folder,
+    output: Sink | str | os.PathLike[str] | Folder,
+    *,
+    rejects: Sink | str | os.PathLike[str] | Folder | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> int:
+    """Have the last batch planned anew, if Spark has lost its file of it. Gives its number.
+
+    The batch may get other events then, so nothing of it may have come out: StreamError if output or rejects have
+    it, unless they cannot be asked, as Kafka; then it may be told again. They are those of the stream; `rejects`
+    need not be named if they are in the checkpoint. StreamError, too, if Spark has lost nothing, or more. The
+    stream must be stopped.
+    """
+    place = Checkpoint(checkpoint, storage_options)
+    query, batch, known = place.query, place.lost(), place.outputs().get("rejects")
+    if rejects is None and known is not None:
+        rejects = known if known.startswith(f"{place.folder}/") else place.folder.child("rejects")
+    sinks = [_sink(each, storage_options) for each in (output, rejects) if each is not None]
+    place.check_output(*map(place_of, sinks))
+    for sink in sinks:
+        if _has(sink, batch, query):
+            raise StreamError(
+                f"{place_of(sink)} has batch {batch}, and its events would come again, or others by its number",
+                suggestion="start with a new checkpoint and a new output, or remove it there if nobody has used it",
+            )
+    place.forget(batch)
+    return batch
+
+
+def _sink(given: Sink | str | os.PathLike[str] | Folder, options: Mapping[str, Any] | None) -> Sink:
+    is_address = isinstance(given, str | os.PathLike | Folder)
+    return TableSink(given, storage_options=options) if is_address else given  # type: ignore[arg-type, return-value]
+
+
+def _has(sink: Sink, batch: int, query: Query) -> bool:
+    """Whether a sink is known to have a batch; SinkError if it is that of another query."""
+    if not isinstance(sink, Remembers):
+        return False
+    owner = sink.owner()
+    if owner is not None:
+        query.refuse(owner, place_of(sink))
+    return sink.has(batch)
 
 
 def _keep_version(place: Checkpoint, subscriptions: Subscriptions, version: int, before: int) -> None:

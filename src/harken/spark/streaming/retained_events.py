@@ -237,10 +237,6 @@ class RetainedEvents:
         folders = [literally(self._folder.child(name).address) for name in held]
         return _lasting(arrived.sparkSession.read.schema(columns).parquet(*folders), clock).drop(UNTIL)
 
-    def forget(self, batch: int) -> None:
-        """Keep nothing of a batch."""
-        self._folder.remove(each.mark for each in self._marks() if each.batch == batch)
-
     def expire(self, batch: int, clock: datetime) -> None:
         """Let go of batches before this one whose events have all expired, and of what crashes left behind."""
         gone = [each for each in self._before(batch) if not each.facts.hold(clock)]
@@ -254,15 +250,21 @@ class RetainedEvents:
     def kept(self) -> list[Kept]:
         """The batches that are kept, each once, though two attempts at it may have come to their end."""
         found: dict[int, Kept] = {}
-        for kept in self._marks():
+        for kept in _marks(self._folder):
             found.setdefault(kept.batch, kept)
         return [found[batch] for batch in sorted(found)]
 
-    def _marks(self) -> list[Kept]:
-        return list(filter(None, (Kept.of(each.name) for each in self._folder.entries())))
-
     def _before(self, batch: int) -> list[Kept]:
         return [each for each in self.kept() if each.batch < batch]
+
+
+def forget_kept(folder: Folder, batch: int) -> None:
+    """Have nothing kept of a batch."""
+    folder.remove(each.mark for each in _marks(folder) if each.batch == batch)
+
+
+def _marks(folder: Folder) -> list[Kept]:
+    return list(filter(None, (Kept.of(each.name) for each in folder.entries())))
 
 
 @contextmanager

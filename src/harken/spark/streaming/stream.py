@@ -257,29 +257,25 @@ class BatchMatcher:
 
     def _check_age(self) -> None:
         """StreamError if the checkpoint, or Spark's half of it, is older than what was done with it."""
-        self.checkpoint.check_halves(self._is_without)
+        self.checkpoint.check_halves()
         decided = self.checkpoint.ledger.latest()
         for sink, *_ in self._sinks:
             there = sink.latest_batch() if isinstance(sink, Counts) else None
             if there is not None and there > (-1 if decided is None else decided):
                 raise self._is_older_than(sink, there)
 
-    def _is_without(self, batch: int) -> bool:
-        """Whether nothing of a batch is known to be anywhere."""
-        return all(isinstance(sink, Remembers) and not sink.has(batch) for sink, *_ in self._sinks)
-
     def _check_new(self, batch: int) -> None:
         """StreamError if a sink has a batch that this checkpoint does not know of: it would be a repetition."""
         for sink, *_ in self._sinks:
-            if _is_written(sink, batch):
+            if _is_written(sink, batch) and self.checkpoint.ledger.entry(batch) is None:
                 raise self._is_older_than(sink, batch)
 
     def _is_older_than(self, sink: Sink, batch: int) -> StreamError:
         return StreamError(
             f"{place_of(sink)} has batch {batch}, which the checkpoint {self.checkpoint.folder} has not begun: it "
             "is an older copy of the one that wrote it",
-            suggestion="start with a new checkpoint and a new output; if somebody else wrote that batch, give it "
-            "a number below 0",
+            suggestion="start with a new checkpoint and a new output; if somebody else wrote that batch, have it "
+            "by a number below 0, wherever it is noted",
         )
 
     @property
@@ -307,10 +303,7 @@ class BatchMatcher:
             self.check_places(events)  # on the server of Spark Connect, nobody has
             self.checkpoint.note_keeping(lasting is not None)
         self.checkpoint.bind(self.subscriptions)
-        if self.checkpoint.ledger.entry(batch) is None:
-            self._check_new(batch)
-            if lasting is not None:
-                lasting.forget(batch)  # of an attempt that does not count, since nothing is decided for it
+        self._check_new(batch)
         clock = None if lasting is None else lasting.clock(batch)
         foreseen = self.checkpoint.ledger.foreseen(batch, self.subscriptions.version, clock)
         if foreseen.skipped is None:

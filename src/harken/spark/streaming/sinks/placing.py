@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 
+from harken.errors import SinkError
 from harken.spark.storage import Folder
 
 
@@ -37,7 +38,11 @@ def place(folder: Folder, staging: str, name: str, record: str) -> None:
     try:
         folder.create(record, decided)
     except FileExistsError:
-        _finish(folder, name, folder.read(record))
+        try:
+            _finish(folder, name, folder.read(record))
+        except FileNotFoundError:
+            said = f"{folder}/{name} was removed, and {folder}/{record} still counts on it"
+            raise SinkError(said, suggestion="remove that too") from None
         raise
     _finish(folder, name, decided)
 

@@ -130,8 +130,9 @@ class TableSink:
             with suppress(FileExistsError):
                 place(self.folder, staging, f"{BATCH}={batch}", _record(batch))
         # Not before: an attempt that is thought dead could otherwise put what is left of its folder into place.
-        gone = [f"{_STAGING}/{batch}"]
-        self.folder.remove(gone if self.folder.renames else [*gone, _record(batch - RECORDS)])
+        gone, old = [f"{_STAGING}/{batch}"], batch - RECORDS
+        has_record = not self.folder.renames and (old < 0) == (batch < 0)  # those beside a query are none of its
+        self.folder.remove([*gone, _record(old)] if has_record else gone)
 
     @property
     def place(self) -> str:
