@@ -22,7 +22,8 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"ROBOTS": 60, "STREAMED": 120, "INTERVAL": 0.0, "MEASURED_SECONDS": 0.02}.items():
+    sizes = {"ROBOTS": 60, "STREAMED": 120, "BATCH": 200, "INTERVAL": 0.0, "MEASURED_SECONDS": 0.02}
+    for name, value in sizes.items():
         monkeypatch.setattr(f"harken.demo.presentation.{name}", value)
 
 
@@ -68,7 +69,7 @@ def test_what_is_done_once_is_told_apart_from_the_speed(monkeypatch: pytest.Monk
     text = shown()
     assert re.search(r"first use +kernels compiled, or loaded from disk, in 100\.0 s\n", text)
     assert re.search(r"in 100\.00 s\.\n", text)  # subscribing, by itself
-    assert len(re.findall(r"warm, as \w+ +10 events/s", text)) == 2  # 2,000 events within two ticks of the clock
+    assert len(re.findall(r"warm, as \w+ +1 events/s", text)) == 2  # 200 events within two ticks of the clock
     assert len(told) == 5  # to warm up, and twice to arrange and to measure
 
 
@@ -148,8 +149,8 @@ def test_the_command_holds_an_auction_if_asked_to() -> None:
 
 @pytest.mark.usefixtures("lent_spark")
 def test_on_spark_the_join_finds_what_harken_finds_and_is_compared_with_it() -> None:
-    text = shown_pipeline(Sizes(wishes=3_000, offers=2_000, sample=500))
-    assert "3,000 subscriptions and 2,000 offers, as Parquet" in text
+    text = shown_pipeline(Sizes(wishes=1_000, offers=1_000, sample=300))
+    assert "1,000 subscriptions and 1,000 offers, as Parquet" in text
     assert re.search(r"→ \w+ \d+\n +because .*price <= \d+", text)
     assert re.search(r"Harken is faster by +[0-9,]+ times", text)
     assert re.search(r"same pairs found +yes, all [1-9]", text)
@@ -166,7 +167,7 @@ def test_where_spark_cannot_be_started_one_line_says_so(monkeypatch: pytest.Monk
 
 
 def test_wishes_as_texts_mean_what_they_mean_as_columns() -> None:
-    wanted, found = crowd.wishes(2_000, seed=5), crowd.offers(300, seed=6)
+    wanted, found = crowd.wishes(1_200, seed=5), crowd.offers(100, seed=6)
     engine = Engine()
     engine.subscribe_many(crowd.as_subscriptions(wanted))
     matches = engine.match_batch(found)

@@ -199,9 +199,10 @@ def check_what_is_known_of_a_subscription_is_what_was_asked(make: Make, case: Ca
     engine.subscribe_many(case.subscriptions.items())
     for id in case.subscriptions:
         known = engine.subscription(id).expression
-        for row, event in enumerate(case.events[:10]):
+        for row in range(10):
             assert (truth(known, case.flat_events[row]) is True) == (row in case.matches[id])
-            assert engine.explain(event, id).matches == (row in case.matches[id])
+        for row in range(id % 5, 10, 5):  # to explain takes longer
+            assert engine.explain(case.events[row], id).matches == (row in case.matches[id])
 
 
 def check_an_empty_engine_matches_nothing(make: Make, case: Case) -> None:

@@ -18,7 +18,7 @@ from harken.bench.experiments.faults import (
 from harken.bench.failing import InjectedError, Steps
 
 pytestmark = pytest.mark.kernel
-STEPS, ALLOCATIONS = 8, 2
+STEPS, ALLOCATIONS = 5, 2
 """Of each call on each algorithm, points of failure; `harken bench faults` goes through all."""
 
 

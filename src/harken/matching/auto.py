@@ -48,11 +48,15 @@ AGAIN = 1_000_000
 
 _FAMILIES = {
     "dynamic": "harken.matching.clusters.dynamic:DynamicMatcher",
+    "propagation": "harken.matching.clusters.propagation:PropagationMatcher",
     "rapid": "harken.matching.trees.rapid:RapidMatcher",
 }
 """What an index can be; the first one is what it is at first."""
 
 FIRST = next(iter(_FAMILIES))
+
+CLUSTERED = frozenset({"dynamic", "propagation"})
+"""Those that threads can work on one event of together."""
 
 
 class AutoMatcher:
@@ -61,7 +65,8 @@ class AutoMatcher:
     With `many` subscriptions, whenever these have doubled, and after `again` events (then after twice as many,
     and so on), those algorithms are compared that may suit what is asked, on a sample of the subscriptions and of
     the events that came last. Should another one, or the same made anew for such events, be foreseen to be much
-    quicker, all move there: beside those who match, while changes wait. `stats` shows what was compared.
+    quicker, and be so when it is made, all move there: beside those who match, while changes wait. `stats` shows
+    what was compared.
 
     Any number of threads may match at once while none adds or removes.
     """
@@ -196,15 +201,17 @@ class AutoMatcher:
         if self._met >= self._again:
             self._again *= 2
         self._compared, self._met, self._events, self._next = len(slots), 0, EventSample(), None
-        if self._needs_clusters and self.picked != FIRST:
+        if self._needs_clusters and self.picked not in CLUSTERED:
             return
         try:
-            names = [FIRST] if self._needs_clusters else worth_a_trial(current)
+            names = [each for each in worth_a_trial(current) if not self._needs_clusters or each in CLUSTERED]
             families = {name: _family(name) for name in names}
             choice = compare(families, current, slots, events)
             if choice is not None and choice.pays:
                 made = made_like(families[choice.picked], current, slots, events)
-                self._next = self._changes, choice.picked, made
+                choice = choice.proven(current, made, events)
+                if choice.pays:
+                    self._next = self._changes, choice.picked, made
             self._choice = choice
         except Exception as error:
             logging.getLogger("harken").warning(
@@ -258,7 +265,7 @@ class AutoMatcher:
         self._see(events)
         if not isinstance(self._matcher, InParallel):
             return self._matcher.match_batch(events)
-        if self.picked != FIRST and parallel.mode != "me-ip":
+        if self.picked not in CLUSTERED and parallel.mode != "me-ip":
             parallel = replace(parallel, mode="me-ip", group=None, target_latency_ms=None)
         return self._matcher.match_batch_in_parallel(events, parallel, door)
 

@@ -2,7 +2,8 @@
 
 What a sample of subscriptions costs an event is measured at two sizes, and from how it grows between them follows
 what all would cost. Nobody has to know what each algorithm is good at: only which are worth a trial. The one in
-use takes part twice: as it is, and as it would be if it were made anew for the events that have come.
+use takes part twice: as it is, and as it would be if it were made anew for the events that have come. What is
+picked is then made of all subscriptions, and has to prove itself before it takes the place of what was there.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,7 +31,13 @@ LEAST = 0.01
 """Microseconds that an event takes at least, whatever the clock says."""
 
 WORTH = 1.25
-"""How many times as fast something else has to be foreseen to be, to be moved to."""
+"""How many times as fast something else has to be foreseen to be, to be made."""
+
+PROVEN = 1.1
+"""How many times as fast it has to be when it is made, to be moved to."""
+
+STEADY = frozenset({"propagation"})
+"""Families with which an event costs as much more with each subscription; others find finer keys."""
 
 MOSTLY = 0.5
 """The part of what clauses ask that has to be of truths for search trees to be worth a trial."""
@@ -48,25 +55,37 @@ class Choice:
     """Microseconds that an event took."""
     predicted: Mapping[str, float]
     """By family: microseconds that an event is foreseen to take."""
+    made: float | None = None
+    """Microseconds that an event takes with what was picked, once it was made."""
 
     @property
     def pays(self) -> bool:
-        """Whether what was picked is worth being made."""
+        """Whether what was picked is worth being made, or, when it is, being moved to."""
+        if self.made is not None:
+            return PROVEN * self.made <= self.now
         return WORTH * self.predicted.get(self.picked, math.inf) <= self.now
+
+    def proven(self, current: EncodedMatcher, made: EncodedMatcher, events: Sequence[EventBatch]) -> Choice:
+        """The same, with what was picked compared as it is with what is in use."""
+        now, after = _costs([current, made], events)
+        return replace(self, now=now, made=after)
 
     def said(self) -> dict[str, object]:
         """For people to read."""
+        made = {} if self.made is None else {"microseconds_per_event_when_made": round(self.made, 1)}
         return {
             "picked": self.picked,
             "subscriptions": self.subscriptions,
             "microseconds_per_event_before": round(self.now, 1),
             "microseconds_per_event": {name: round(cost, 1) for name, cost in self.predicted.items()},
+            **made,
         }
 
 
 def worth_a_trial(current: EncodedMatcher) -> list[str]:
     """The families that may suit what an index holds."""
-    return ["dynamic", "rapid"] if current.share_of_truths() >= MOSTLY else ["dynamic"]
+    clustered = ["dynamic", "propagation"]
+    return [*clustered, "rapid"] if current.share_of_truths() >= MOSTLY else clustered
 
 
 def compare(
@@ -90,10 +109,17 @@ def compare(
         return None
     now, *costs = _costs([current, *(each for both in tried.values() for each in both)], events)
     predicted = {
-        name: cost * (len(slots) / size) ** min(max(math.log(cost / before) / math.log(PART), 0.0), 1.0)
+        name: _foreseen(name in STEADY, before, cost, len(slots) / size)
         for name, before, cost in zip(tried, costs[::2], costs[1::2], strict=True)
     }
     return Choice(min(predicted, key=lambda name: predicted[name]), len(slots), now, predicted)
+
+
+def _foreseen(is_steady: bool, before: float, cost: float, times: float) -> float:
+    """What an event costs with so many times the subscriptions; by what these cost, and before, a part of them."""
+    if is_steady:
+        return cost + max(cost - before, 0.0) * PART / (PART - 1) * (times - 1)
+    return cost * float(times ** min(max(math.log(cost / before) / math.log(PART), 0.0), 1.0))
 
 
 def made_like(
@@ -109,14 +135,17 @@ def made_like(
 
 
 def _costs(matchers: Sequence[EncodedMatcher], events: Sequence[EventBatch]) -> list[float]:
-    """Microseconds that an event takes with each, in turns: if the machine is slow for a while, it is for all."""
+    """Microseconds that an event takes with each, in turns: if the machine is slow for a while, it is for all.
+
+    Of this thread: others, who match meanwhile or are no business of ours, take turns on the cores with it.
+    """
     quickest, begin = [math.inf] * len(matchers), time.perf_counter()
     for repeat in range(MOST_REPEATS):
         for at, matcher in enumerate(matchers):
-            start = time.perf_counter()
+            start = time.thread_time()
             for batch in events:
                 matcher.try_out(batch)
-            quickest[at] = min(quickest[at], time.perf_counter() - start)
+            quickest[at] = min(quickest[at], time.thread_time() - start)
         if repeat + 1 >= REPEATS and time.perf_counter() - begin > BRIEFLY:
             break
     count = sum(map(len, events))

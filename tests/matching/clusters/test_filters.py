@@ -85,7 +85,7 @@ def test_filters_let_through_whatever_matches_while_subscriptions_come_and_go():
     engine = filled(chance)
     reference = reference_of(engine)
     events = [an_event(chance) for _ in range(20)]
-    for step in range(3 if AS_PYTHON else 12):
+    for step in range(3 if AS_PYTHON else 6):
         gone = chance.sample(sorted(engine), 20)
         come = [(MANY + 40 * step + at, a_text(chance)) for at in range(20)]
         one = (MANY + 40 * step + 30, a_text(chance))

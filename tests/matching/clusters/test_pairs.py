@@ -25,7 +25,7 @@ from tests.matching.churning import index_of
 pytestmark = pytest.mark.kernel
 
 AS_PYTHON = os.environ.get("NUMBA_DISABLE_JIT") == "1"
-MANY = 120 if AS_PYTHON else 3_000
+MANY = 120 if AS_PYTHON else 1_500
 STEPS = 3 if AS_PYTHON else 10
 
 RESTLESS = {"patience": 1, "margin": 0.0}

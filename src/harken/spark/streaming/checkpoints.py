@@ -153,7 +153,7 @@ class Checkpoint:
         return decided
 
     def forget(self, batch: int) -> None:
-        """Have a batch not begun: nothing is kept of it, noted as done, or, and that comes last, decided for it."""
+        """Have a batch not begun: nothing is kept of it, noted as done, or, which comes last, decided for it."""
         forget_kept(self.events, batch)
         self.spark.child("commits").remove([str(batch), f".{batch}.crc"])
         self.forget_skipped(batch)

@@ -142,7 +142,7 @@ def replan_batch(
         if _has(sink, batch, query):
             raise StreamError(
                 f"{place_of(sink)} has batch {batch}, and its events would come again, or others by its number",
-                suggestion="start with a new checkpoint and a new output, or remove it there if nobody has used it",
+                suggestion="start with a new checkpoint and a new output, or remove it there if nobody used it",
             )
     place.forget(batch)
     return batch
