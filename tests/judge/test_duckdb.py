@@ -6,6 +6,7 @@ below shows both answers.
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from harken import Engine, algorithms
 from harken.compiler import Texts, compile_texts
 from harken.errors import ParseError
 from harken.language import parse, to_text
+from harken.matching.structures import segments
 from harken.model.evaluation import truth
 from harken.model.events import flatten
 from harken.model.values import Kind, Value
@@ -32,6 +34,10 @@ EXPRESSIONS, EVENTS = 500, 64
 
 INTS = (-2, -1, 0, 1, 2, 3)
 FLOATS = (-1.5, -0.0, 0.0, 0.5, 1.0, 2.0, 2.5)
+ENDLESS = (-math.inf, math.inf)
+"""What events may hold, though no condition can name it."""
+
+STRUCTURES = ("interval-tree", "priority-search-tree")
 DOMAINS = {**SMALL, Kind.NUMBER: INTS + FLOATS}
 VOCABULARY = {
     "i": (Kind.NUMBER,),
@@ -64,7 +70,7 @@ class JudgedGenerator(Generator):
 
     def event(self) -> dict[str, Value]:
         event = super().event()
-        for name, numbers in (("i", INTS), ("place.level", INTS), ("f", FLOATS)):
+        for name, numbers in (("i", INTS), ("place.level", INTS), ("f", FLOATS + ENDLESS)):
             if name in event:
                 event[name] = self.random.choice(numbers)
         return event
@@ -141,14 +147,23 @@ def test_the_judge_finds_what_was_compiled_and_read_back_true_for_the_same_event
 
 
 @pytest.mark.kernel
-@pytest.mark.parametrize("algorithm", algorithms())
-def test_the_judge_agrees_with_every_algorithm(cases, algorithm):
-    engine = Engine(algorithm)
+@pytest.mark.parametrize(
+    ("algorithm", "options"),
+    [(name, {}) for name in algorithms()]
+    + [("pubsub", {"structures": each, "bucket_size": 3}) for each in STRUCTURES],
+    ids=[*algorithms(), *STRUCTURES],
+)
+def test_the_judge_agrees_with_every_algorithm(cases, algorithm, options, monkeypatch):
+    """With all conditions, and what is left when half of them have gone; patterns and shapes in structures."""
+    monkeypatch.setattr(segments, "WAITING", 0)
+    engine = Engine(algorithm, **options)
     engine.subscribe_many(enumerate(cases.expressions))
-    matches = engine.match_batch(cases.events)
-    found = set(zip(matches.column("subscription").to_pylist(), matches.column("event").to_pylist(), strict=True))
     wanted = {(at, id) for at, one in enumerate(cases.expressions) for id in cases.where(to_duckdb(one))}
-    assert found == wanted, SEED
+    for kept in (1, 2):
+        engine.unsubscribe_many([at for at in engine if at % kept])
+        matches = engine.match_batch(cases.events)
+        told = (matches.column(name).to_pylist() for name in ("subscription", "event"))
+        assert set(zip(*told, strict=True)) == {pair for pair in wanted if pair[0] % kept == 0}, SEED
 
 
 def test_most_conditions_are_judged_in_harkens_own_words(cases):
