@@ -364,6 +364,11 @@ def test_a_stream_goes_on_with_new_files_only(subscriptions: Path, events: Path,
     assert again.status == 0, again.err
     assert "1 events in 1 batches, 2 matches" in again.err
     assert len(pairs(out)) == 5
+    os.rename(out / "batch=0", out / "batch=-1")
+    for name in ("0", ".0.crc", "1", ".1.crc"):
+        (tmp_path / "matches.checkpoint" / "spark" / "offsets" / name).unlink(missing_ok=True)
+    lost = pipeline(subscriptions, incoming, out, "--stream", "--once")
+    assert "older copy" in lost.err, lost.err
     other = pipeline(subscriptions, incoming, out, "--stream", "--once", "--checkpoint", tmp_path / "other")
     assert (other.status, f"error: {out} exists" in other.err) == (2, True)
 

@@ -21,7 +21,7 @@ def checkpoint(tmp_path: Path) -> Path:
     for kind, numbers in (("offsets", (0, 1)), ("commits", (0,))):
         (place / "spark" / kind).mkdir(parents=True)
         for number in numbers:
-            (place / "spark" / kind / str(number)).touch()
+            (place / "spark" / kind / str(number)).write_text("v1\n{}")
     (place / "spark" / "metadata").write_text(json.dumps({"id": "b1c9"}))
     ledger = Checkpoint(place).ledger
     ledger.decide(0, 1)
@@ -55,11 +55,13 @@ def test_a_batch_that_spark_lost_is_planned_anew(checkpoint: Path, tmp_path: Pat
     assert "nothing in" in run(*lost).err
     (checkpoint / "spark" / "offsets" / "1").unlink()
     assert run(*lost).err == "batch 1 will be planned anew\n"
-    assert Checkpoint(checkpoint).ledger.latest() == 0
+    entry = Checkpoint(checkpoint).ledger.entry(1)
+    assert entry is not None
+    assert (entry.anew, entry.version) == (True, 2)
 
 
 def test_a_batch_that_is_done_is_left_alone(checkpoint: Path) -> None:
-    (checkpoint / "spark" / "commits" / "1").touch()
+    (checkpoint / "spark" / "commits" / "1").write_text("v1\n{}")
     done = run("stream", "skip", checkpoint, "--reason", "late")
     assert (done.status, done.err) == (2, f"error: nothing is pending in {checkpoint}: batch 1 is done\n")
 

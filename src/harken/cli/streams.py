@@ -267,12 +267,12 @@ def _check_continues(job: Job) -> None:
 
     Refuse rejects that are not those of an earlier run, too: these give way.
     """
-    from harken.spark.storage import folder_at
+    from harken.spark import TableSink
     from harken.spark.streaming.sinks.tables import is_table
 
     if job.rejects is not None and not is_table(_rejects(job), "subscriptions"):
         raise OutputExistsError(f"{_rejects(job)}/subscriptions")
-    if job.output.is_database or _begun(job):
+    if job.output.is_database or _place(job).known is not None:
         return
-    if any(each.name.startswith("batch=") for each in folder_at(job.output.place).entries()):
+    if TableSink(job.output.place).latest_batch() is not None:
         raise OutputExistsError(job.output.place)

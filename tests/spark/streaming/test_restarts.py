@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame
 
-from harken.errors import SinkError, StreamError
+from harken.errors import ArgumentTypeError, SinkError, StreamError
 from harken.spark import (
     EventValidity,
     Query,
@@ -19,7 +19,7 @@ from harken.spark import (
     skip_batch,
     stream_status,
 )
-from tests.spark.streaming.scenes import HOUR, After, FailsOnce, Scene, fail_to
+from tests.spark.streaming.scenes import HOUR, MINUTE, NOON, After, FailsOnce, Scene, fail_to
 
 VALIDITY = EventValidity(lasts=HOUR)
 
@@ -88,14 +88,16 @@ def test_a_half_of_a_checkpoint_that_is_older_than_the_other_is_told(scene: Scen
         StreamError, match=r"the ledger in .* knows batch 2, and Spark's .* is an older copy; .*put$"
     ):
         scene.start()
-    with pytest.raises(StreamError, match=r"nothing in .* planned anew: .* of batch 0, and the ledger of batch 2"):
+    with pytest.raises(StreamError, match=r"nothing in .* is to be planned anew"):
         replan_batch(scene.checkpoint, scene.table)
 
 
-def lose_plan(scene: Scene, batch: int) -> None:
-    """Have Spark not know that it planned a batch, as after a loss of power."""
+def lose_plan(scene: Scene, batch: int, *, wholly: bool = True) -> None:
+    """Have Spark not know that it planned a batch, as after a loss of power, which may leave an empty file."""
     for name in (str(batch), f".{batch}.crc"):
         (scene.checkpoint / "spark" / "offsets" / name).unlink(missing_ok=True)
+    if not wholly:
+        (scene.checkpoint / "spark" / "offsets" / str(batch)).touch()
 
 
 @pytest.mark.parametrize("is_done", [False, True])
@@ -109,9 +111,12 @@ def test_a_batch_that_spark_lost_is_planned_anew(scene: Scene, is_done: bool) ->
     else:
         fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=1, late=False)), "is full")
         skip_batch(scene.checkpoint, reason="it fails")
-    lose_plan(scene, 1)
-    with pytest.raises(StreamError, match="knows batch 1, and Spark's half does not"):
+    lose_plan(scene, 1, wholly=is_done)
+    with pytest.raises(StreamError, match=r"has lost its file of batch 1 .*have it planned anew"):
         scene.start()
+    with pytest.raises(StreamError, match=r"has lost its file of batch 1.* have it planned anew"):
+        skip_batch(scene.checkpoint, reason="it is gone")
+    assert "batch 1 was planned, and Spark has lost" in str(stream_status(scene.checkpoint))
     if is_done:
         with pytest.raises(StreamError, match="matches has batch 1, and its events would come again"):
             replan_batch(scene.checkpoint, scene.table)
@@ -155,15 +160,64 @@ def test_a_batch_is_planned_anew_only_if_neither_output_nor_rejects_of_the_strea
     lose_plan(scene, 0)
     with pytest.raises(StreamError, match=r"matches .* went to .*matches so far, not to .*elsewhere"):
         replan_batch(scene.checkpoint, tmp_path / "elsewhere", rejects=rejects)
+    with pytest.raises(ArgumentTypeError, match="output"):
+        replan_batch(scene.checkpoint, None)  # type: ignore[arg-type]
     if is_said:
         with pytest.raises(StreamError, match=r"rejects .* went to .*aside so far, not to .*rejects"):
             replan_batch(scene.checkpoint, scene.table)
     with pytest.raises(StreamError, match=r"(aside|rejects) has batch 0, and its events would come again"):
         replan_batch(scene.checkpoint, scene.table, rejects=rejects)
+    if not is_said:
+        (scene.checkpoint / "harken" / "output.json").unlink()
+        with pytest.raises(StreamError, match="rejects has batch 0, and its events would come again"):
+            replan_batch(scene.checkpoint, scene.table)
     shutil.rmtree((rejects or scene.checkpoint / "rejects") / "batch=0")
     assert replan_batch(scene.checkpoint, scene.table, rejects=rejects) == 0
     scene.run(on_error="collect", rejects=rejects)
     assert scene.matches() == {0: [(0, "a")]}
+
+
+def test_a_batch_that_is_planned_anew_and_lost_again_is_refused_again(scene: Scene) -> None:
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    for _ in range(2):
+        fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=0, late=False)), "is full")
+        lose_plan(scene, 0)
+        with pytest.raises(StreamError, match=r"has lost its file of batch 0"):
+            scene.start()
+        replan_batch(scene.checkpoint, scene.table)
+    scene.table.write(
+        0, scene.spark.sql("select 7L event, 'a' subscription"), stream_status(scene.checkpoint).query
+    )
+    fail_to(scene.run, "has batch 0, which the checkpoint .* has not begun")
+
+
+def test_an_empty_plan_of_a_batch_that_nothing_was_decided_for_is_removed(scene: Scene) -> None:
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    scene.run()
+    lose_plan(scene, 1, wholly=False)
+    assert replan_batch(scene.checkpoint, scene.table) == 1
+    scene.arrive((1, 1))
+    scene.run()
+    assert scene.matches() == {0: [(0, "a")], 1: [(1, "a")]}
+
+
+def test_time_does_not_go_back_when_a_batch_is_planned_anew(scene: Scene) -> None:
+    """What told how far it was has expired with the events that it was of."""
+    validity = EventValidity(until="until", event_time="t")
+    scene.arrive({"id": 0, "x": 1, "t": NOON, "until": NOON - MINUTE})
+    scene.arrive({"id": 1, "x": 1, "t": NOON - HOUR, "until": NOON - HOUR + MINUTE})
+    scene.run(validity=validity)  # nobody has ever subscribed, and no batch is written
+    lose_plan(scene, 1)
+    clock = scene.ledger.entries()[-1].clock
+    assert clock == NOON
+    replan_batch(scene.checkpoint, scene.table)
+    scene.run(validity=validity)
+    scene.subscriptions.append([("late", "x = 1")])
+    scene.run(validity=validity)
+    assert scene.ledger.entries()[-1].clock == NOON
+    assert [pairs for pairs in scene.matches().values() if pairs] == []
 
 
 def test_where_nobody_can_be_asked_a_batch_is_planned_anew_all_the_same(scene: Scene) -> None:

@@ -121,43 +121,41 @@ class Checkpoint:
         self._is_bound = True
 
     def check_halves(self) -> None:
-        """StreamError if Spark's half is older than Harken's, as if restored alone.
+        """StreamError if Spark's half is older than Harken's, as if restored alone, or lacks its last batch.
 
         Spark plans every batch before anything is decided for it; what it planned otherwise now would be taken for
         what is done.
         """
-        decided = self.ledger.latest()  # before looking at Spark's, should a stream be running meanwhile
+        decided, lost = self.ledger.latest(), self.lost()  # Spark's later, should a stream be running meanwhile
         begun = self.begun()
-        if decided is None or (begun and decided <= begun[-1]):
-            return
-        anew = "start with a new checkpoint folder, and a new output"
-        only = decided == (begun[-1] + 1 if begun else 0)
-        raise StreamError(
-            f"the ledger in {self.folder} knows batch {decided}, and Spark's half does not: {self.spark} "
-            f"{'has lost a file, or ' if only else ''}is an older copy",
-            suggestion=f"{anew}; or, if a file was lost, have the batch planned anew (replan_batch)"
-            if only
-            else anew,
-        )
-
-    def lost(self) -> int:
-        """The batch that Spark has planned last and lost its file of; StreamError if there is none."""
-        decided, begun = self.ledger.latest(), self.begun()
-        if decided is None or decided != (begun[-1] + 1 if begun else 0):
-            known = f"batch {begun[-1]}" if begun else "no batch"
-            said = "nothing" if decided is None else f"batch {decided}"
+        if lost is not None:
             raise StreamError(
-                f"nothing in {self.folder} is to be planned anew: Spark's half knows of {known}, and the ledger "
-                f"of {said}"
+                f"Spark's half of {self.folder} has lost its file of batch {lost} ({self.spark}/offsets/{lost}), "
+                "or is an older copy",
+                suggestion="have it planned anew (harken stream replan), or begin with new checkpoint and output",
             )
-        return decided
+        if decided is not None and decided > (begun[-1] + 1 if begun else 0):
+            raise StreamError(
+                f"the ledger in {self.folder} knows batch {decided}, and Spark's half does not: {self.spark} is "
+                "an older copy",
+                suggestion="start with a new checkpoint folder, and a new output",
+            )
 
-    def forget(self, batch: int) -> None:
-        """Have a batch not begun: nothing is kept of it, noted as done, or, which comes last, decided for it."""
+    def lost(self) -> int | None:
+        """The batch that Spark has planned last, and lost its file of or left it empty; None if it has not."""
+        decided = self.ledger.latest()
+        begun, torn = self.begun(), self._numbers("offsets", are_empty=True)
+        following = begun[-1] + 1 if begun else 0
+        entry = self.ledger.entry(following) if decided == following else None
+        return following if following in torn or (entry is not None and not entry.anew) else None
+
+    def replan(self, batch: int) -> None:
+        """Have Spark plan a batch anew, of which nothing is kept or noted as done. Can be repeated to its end."""
         forget_kept(self.events, batch)
-        self.spark.child("commits").remove([str(batch), f".{batch}.crc"])
         self.forget_skipped(batch)
-        self.ledger.forget(batch)
+        self.spark.child("commits").remove([str(batch), f".{batch}.crc"])
+        self.ledger.replan(batch)
+        self.spark.child("offsets").remove([str(batch), f".{batch}.crc"])
 
     def keeps_events(self) -> bool | None:
         """Whether the stream keeps events that still hold; None if that is not known."""
@@ -192,7 +190,7 @@ class Checkpoint:
                 what = "matches" if name == "place" else "rejects"
                 raise StreamError(
                     f"the {what} of the checkpoint {self.folder} went to {known} so far, not to {now}",
-                    suggestion=f"name that one; if it was moved, remove {self.folder}/harken/{_OUTPUT}",
+                    suggestion=f"name that one; if it was moved, tell so in {self.folder}/harken/{_OUTPUT}",
                 )
 
     def note_output(self, place: str, rejects: str | None = None) -> None:
@@ -266,8 +264,10 @@ class Checkpoint:
         begun, pending = self.begun(), self.pending()
         return pending if pending is not None else begun[-1] + 1 if begun else 0
 
-    def _numbers(self, kind: str) -> list[int]:
-        return sorted(int(each.name) for each in self.spark.child(kind).entries() if each.name.isdigit())
+    def _numbers(self, kind: str, *, are_empty: bool = False) -> list[int]:
+        """The batches that there are files of; those that a loss of power left empty count apart."""
+        found = self.spark.child(kind).entries()
+        return sorted(int(each.name) for each in found if each.name.isdigit() and (each.bytes == 0) == are_empty)
 
     def _id(self) -> str | None:
         try:

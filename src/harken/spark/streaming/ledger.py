@@ -36,6 +36,8 @@ class LedgerEntry:
     """The time by which events expire: that of the watermark or, without one, the same as `at`."""
     skipped: str | None = None
     """Why the batch is passed over, if somebody has decided so."""
+    anew: bool = False
+    """Whether Spark is to plan it anew, as somebody has decided, and has not done so yet."""
 
     def to_json(self) -> Document:
         """As it is written down."""
@@ -91,7 +93,7 @@ class Ledger:
         """Decide for a batch what was foreseen, unless something has been decided before, or is just now."""
         known = self.entry(foreseen.batch)
         if known is not None:
-            return known
+            return self._amended(replace(known, anew=False)) if known.anew else known
         # Before the new one: whoever is killed in between does it again.
         self._log.forget([foreseen.batch - KEPT] if foreseen.batch >= KEPT else [])
         try:
@@ -100,9 +102,11 @@ class Ledger:
             return self.enter(foreseen)
         return foreseen
 
-    def forget(self, batch: int) -> None:
-        """Have nothing decided for a batch, as if it had never begun."""
-        self._log.forget([batch])
+    def replan(self, batch: int) -> None:
+        """Have Spark plan a batch anew; what else was decided for it stays, such as when events expire."""
+        known = self.entry(batch)
+        if known is not None:
+            self._amended(replace(known, skipped=None, anew=True))
 
     def skip(self, batch: int, reason: str) -> LedgerEntry:
         """Have a batch passed over."""

@@ -18,6 +18,7 @@ from harken.spark.streaming.checkpoints import Checkpoint, Skipped
 from harken.spark.streaming.ledger import LedgerEntry
 from harken.spark.streaming.sinks import Sink, TableSink
 from harken.spark.streaming.sinks.contract import Query, Remembers, place_of
+from harken.spark.streaming.sinks.tables import sink_at
 from harken.spark.subscriptions.readers import Reader, Readers
 from harken.spark.subscriptions.subscriptions import Subscriptions
 
@@ -33,6 +34,8 @@ class StreamStatus:
     """The batch that is planned and not done: the first to run when the stream is started."""
     skipped: tuple[Skipped, ...]
     """All batches that were passed over."""
+    lost: int | None = None
+    """The batch that Spark has lost its file of: the stream is refused until it is planned anew."""
 
     def __str__(self) -> str:
         lines = [f"query {self.query.id} of {self.query.checkpoint}"]
@@ -42,7 +45,9 @@ class StreamStatus:
             at = self.latest.at.isoformat(timespec="seconds")
             lines.append(f"batch {self.latest.batch} began at {at} with version {self.latest.version}")
         waits = self.latest is not None and self.latest.batch == self.pending and self.latest.skipped is not None
-        if self.pending is None:
+        if self.lost is not None:
+            lines.append(f"batch {self.lost} was planned, and Spark has lost its file of it: have it planned anew")
+        elif self.pending is None:
             lines.append("no batch is pending")
         else:
             lines.append(f"batch {self.pending} is pending{', and will be passed over' if waits else ''}")
@@ -56,7 +61,8 @@ def stream_status(
     """Where the stream of a checkpoint is. Reads a few small files, and needs no Spark."""
     place = Checkpoint(checkpoint, storage_options)
     entries = place.ledger.entries()
-    return StreamStatus(place.query, entries[-1] if entries else None, place.pending(), tuple(place.skipped()))
+    latest = entries[-1] if entries else None
+    return StreamStatus(place.query, latest, place.pending(), tuple(place.skipped()), place.lost())
 
 
 def skip_batch(
@@ -95,7 +101,7 @@ def repin_batch(
     output has taken it already, or if the version is older than that of the batch before it.
     """
     place = Checkpoint(checkpoint, storage_options)
-    batch, sink = _pending(place), _sink(output, storage_options)
+    batch, sink = _pending(place), sink_at(output, storage_options, "output")
     known = place.ledger.entry(batch)
     if known is not None:
         place.check_output(place_of(sink))
@@ -133,24 +139,27 @@ def replan_batch(
     stream must be stopped.
     """
     place = Checkpoint(checkpoint, storage_options)
-    query, batch, known = place.query, place.lost(), place.outputs().get("rejects")
-    if rejects is None and known is not None:
-        rejects = known if known.startswith(f"{place.folder}/") else place.folder.child("rejects")
-    sinks = [_sink(each, storage_options) for each in (output, rejects) if each is not None]
+    query, batch = place.query, place.lost()
+    if batch is None:
+        raise StreamError(
+            f"nothing in {place.folder} is to be planned anew: Spark has all it planned, or lacks more"
+        )
+    # Those of the checkpoint are asked whatever is known: of a stream, and of the command line.
+    within = [TableSink(place.folder.child(name)) for name in ("rejects", "faults")]
+    sinks, known = [sink_at(output, storage_options, "output")], place.outputs().get("rejects")
+    if rejects is not None:
+        sinks.append(sink_at(rejects, storage_options, "rejects"))
+    elif known is not None:
+        sinks.append(next((each for each in within if each.place == known), within[0]))
     place.check_output(*map(place_of, sinks))
-    for sink in sinks:
+    for sink in [*sinks, *within]:
         if _has(sink, batch, query):
             raise StreamError(
                 f"{place_of(sink)} has batch {batch}, and its events would come again, or others by its number",
                 suggestion="start with a new checkpoint and a new output, or remove it there if nobody used it",
             )
-    place.forget(batch)
+    place.replan(batch)
     return batch
-
-
-def _sink(given: Sink | str | os.PathLike[str] | Folder, options: Mapping[str, Any] | None) -> Sink:
-    is_address = isinstance(given, str | os.PathLike | Folder)
-    return TableSink(given, storage_options=options) if is_address else given  # type: ignore[arg-type, return-value]
 
 
 def _has(sink: Sink, batch: int, query: Query) -> bool:
@@ -174,7 +183,12 @@ def _pending(place: Checkpoint) -> int:
     query = place.query
     batch = place.pending()
     if batch is None:
-        done = place.begun()
+        lost, done = place.lost(), place.begun()
+        if lost is not None:
+            raise StreamError(
+                f"Spark has lost its file of batch {lost}, in {query.checkpoint}",
+                suggestion="have it planned anew (harken stream replan)",
+            )
         said = f"batch {done[-1]} is done" if done else "no batch has begun"
         raise StreamError(f"nothing is pending in {query.checkpoint}: {said}")
     return batch

@@ -29,6 +29,7 @@ from harken.spark.streaming.ledger import LedgerEntry
 from harken.spark.streaming.retained_events import EventValidity, RetainedEvents
 from harken.spark.streaming.sinks import Query, Sink, TableSink
 from harken.spark.streaming.sinks.contract import Counts, Placed, Remembers, place_of
+from harken.spark.streaming.sinks.tables import sink_at
 from harken.spark.subscriptions.readers import Reader, Readers
 from harken.spark.subscriptions.subscriptions import Subscriptions
 
@@ -90,7 +91,7 @@ def match_stream(
     check_workers(events.sparkSession)
     place = Checkpoint(checkpoint, storage_options)
     told = place.folder.child("rejects") if rejects is None else rejects
-    sink, aside = _sink(output, storage_options, "output"), _sink(told, storage_options, "rejects")
+    sink, aside = sink_at(output, storage_options, "output"), sink_at(told, storage_options, "rejects")
     _keep_apart(
         {"checkpoint": place.folder, "subscriptions": subscriptions.folder, "output": _folder(sink)}
         | ({} if rejects is None else {"rejects": _folder(aside)})
@@ -134,15 +135,6 @@ def _plain_events(events: DataFrame) -> DataFrame:
 def _is_remote(events: DataFrame) -> bool:
     """Whether they are on a server of Spark Connect: that knows the places of a stream, and not we."""
     return type(events).__module__.startswith("pyspark.sql.connect")
-
-
-def _sink(given: Sink | Address, options: Mapping[str, Any] | None, argument: str) -> Sink:
-    if isinstance(given, str | os.PathLike | Folder):
-        return TableSink(given, storage_options=options)
-    if isinstance(given, type) or not callable(getattr(given, "write", None)):
-        found = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
-        raise ArgumentTypeError.of(argument, "a sink or a folder", found)
-    return given
 
 
 def _folder(sink: Sink) -> Folder | None:
@@ -266,9 +258,11 @@ class BatchMatcher:
 
     def _check_new(self, batch: int) -> None:
         """StreamError if a sink has a batch that this checkpoint does not know of: it would be a repetition."""
-        for sink, *_ in self._sinks:
-            if _is_written(sink, batch) and self.checkpoint.ledger.entry(batch) is None:
-                raise self._is_older_than(sink, batch)
+        known = self.checkpoint.ledger.entry(batch)
+        if known is None or known.anew:
+            for sink, *_ in self._sinks:
+                if _is_written(sink, batch):
+                    raise self._is_older_than(sink, batch)
 
     def _is_older_than(self, sink: Sink, batch: int) -> StreamError:
         return StreamError(

@@ -242,6 +242,11 @@ def test_what_is_written_beside_a_query_has_no_number_that_it_may_have(
     assert sink.latest_batch() == 0
 
 
+def test_a_file_is_the_same_wherever_a_batch_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert f"{tmp_path}/matches.db" in DatabaseSink("sqlite:///matches.db").place
+
+
 # Types
 
 

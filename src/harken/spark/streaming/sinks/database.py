@@ -6,6 +6,7 @@ batch that comes again is recognised by its note.
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -64,8 +65,9 @@ class DatabaseSink:
         """Add the matches of a batch, unless it is noted, and note it.
 
         SinkError if matches are no pairs, or of other types than the table has, or if the table belongs to another
-        query. What is written beside a query, without one, has numbers below 0: the query takes all others, sooner
-        or later. DatabaseError if the database cannot be reached or refuses, with nothing of the batch there.
+        query. What is written beside a query, without one, has numbers of its own below 0: the query takes all
+        others, sooner or later. DatabaseError if the database cannot be reached or refuses, with nothing of the
+        batch there.
         """
         pairs = _pairs(matches)
         tables = Tables.of(self.table, pairs.schema)
@@ -248,7 +250,9 @@ def _normal(url: str) -> URL:
         raise SinkError(f"a database sink takes sqlite:// and postgresql://, found {parsed.drivername}://")
     if is_in_memory(parsed):
         raise SinkError("a database in memory would be gone after each batch", suggestion="name a file")
-    return with_driver(parsed)
+    driven, file = with_driver(parsed), parsed.database or ""
+    is_file = driven.get_backend_name() == "sqlite" and not file.startswith("file:")
+    return driven.set(database=os.path.abspath(file)) if is_file else driven  # wherever a batch is done
 
 
 def _engine(url: URL) -> Engine:

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from harken.durable import sync
-from harken.errors import OutputExistsError, SinkError
+from harken.errors import ArgumentTypeError, OutputExistsError, SinkError
 from harken.spark.events.partitioning import partitions_of
 from harken.spark.storage import Folder, folder_at
 from harken.spark.storage.hadoop import literally
-from harken.spark.streaming.sinks.contract import BATCH, Query, refuse_beside, reserve
+from harken.spark.streaming.sinks.contract import BATCH, Query, Sink, refuse_beside, reserve
 from harken.spark.streaming.sinks.placing import is_placed, place
 
 if TYPE_CHECKING:
@@ -114,8 +114,8 @@ class TableSink:
         """Add the matches of a batch, unless it is there. An empty batch leaves its mark too.
 
         SinkError, before anything runs, if the columns differ from those of the table, or one is named `batch`, or
-        if the table belongs to another query. What is written beside a query, without one, has numbers below 0:
-        the query takes all others, sooner or later.
+        if the table belongs to another query. What is written beside a query, without one, has numbers of its own
+        below 0: the query takes all others, sooner or later.
         """
         if query is None:
             refuse_beside(batch, self.owner(), str(self.folder))
@@ -131,7 +131,7 @@ class TableSink:
                 place(self.folder, staging, f"{BATCH}={batch}", _record(batch))
         # Not before: an attempt that is thought dead could otherwise put what is left of its folder into place.
         gone, old = [f"{_STAGING}/{batch}"], batch - RECORDS
-        has_record = not self.folder.renames and (old < 0) == (batch < 0)  # those beside a query are none of its
+        has_record = not self.folder.renames and query is not None  # what is beside a query has no order
         self.folder.remove([*gone, _record(old)] if has_record else gone)
 
     @property
@@ -274,6 +274,18 @@ class TableSink:
                 f"{self.folder} has the columns {_described(agreed)}, the batch has {_described(schema)}",
                 suggestion="write to another folder",
             )
+
+
+def sink_at(
+    given: Sink | str | os.PathLike[str] | Folder, options: Mapping[str, Any] | None, argument: str
+) -> Sink:
+    """A sink as it was given, or that of a folder; ArgumentTypeError if it is neither."""
+    if isinstance(given, str | os.PathLike | Folder):
+        return TableSink(given, storage_options=options)
+    if isinstance(given, type) or not callable(getattr(given, "write", None)):
+        found = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
+        raise ArgumentTypeError.of(argument, "a sink or a folder", found)
+    return given
 
 
 def write_table(
