@@ -48,15 +48,11 @@ AGAIN = 1_000_000
 
 _FAMILIES = {
     "dynamic": "harken.matching.clusters.dynamic:DynamicMatcher",
-    "propagation": "harken.matching.clusters.propagation:PropagationMatcher",
     "rapid": "harken.matching.trees.rapid:RapidMatcher",
 }
 """What an index can be; the first one is what it is at first."""
 
 FIRST = next(iter(_FAMILIES))
-
-CLUSTERED = frozenset({"dynamic", "propagation"})
-"""Those that threads can work on one event of together."""
 
 
 class AutoMatcher:
@@ -94,6 +90,8 @@ class AutoMatcher:
         self._next: tuple[int, str, EncodedMatcher] | None = None
         """What is to take the place of the matcher in use, and after how many changes it holds the same."""
         self._needs_clusters = False
+        self._has_guessed = True
+        """Whether what is in use was arranged before any event was seen, and nothing was tried since."""
 
     # ---------------------------------------------------------------- changes
 
@@ -201,17 +199,20 @@ class AutoMatcher:
         if self._met >= self._again:
             self._again *= 2
         self._compared, self._met, self._events, self._next = len(slots), 0, EventSample(), None
-        if self._needs_clusters and self.picked not in CLUSTERED:
+        if self._needs_clusters and self.picked != FIRST:
             return
         try:
-            names = [each for each in worth_a_trial(current) if not self._needs_clusters or each in CLUSTERED]
+            names = [FIRST] if self._needs_clusters else worth_a_trial(current)
             families = {name: _family(name) for name in names}
             choice = compare(families, current, slots, events)
+            if choice is not None and not choice.pays and self._has_guessed and self.picked in families:
+                choice = replace(choice, picked=self.picked, is_worth_a_look=True)
             if choice is not None and choice.pays:
                 made = made_like(families[choice.picked], current, slots, events)
                 choice = choice.proven(current, made, events)
                 if choice.pays:
                     self._next = self._changes, choice.picked, made
+            self._has_guessed = False
             self._choice = choice
         except Exception as error:
             logging.getLogger("harken").warning(
@@ -265,7 +266,7 @@ class AutoMatcher:
         self._see(events)
         if not isinstance(self._matcher, InParallel):
             return self._matcher.match_batch(events)
-        if self.picked not in CLUSTERED and parallel.mode != "me-ip":
+        if self.picked != FIRST and parallel.mode != "me-ip":
             parallel = replace(parallel, mode="me-ip", group=None, target_latency_ms=None)
         return self._matcher.match_batch_in_parallel(events, parallel, door)
 
@@ -301,6 +302,7 @@ class AutoMatcher:
         index = _family(name)()
         index.restore(state.part(name), slots)
         self._become(name, index)
+        self._has_guessed = False  # and what is mapped from a file, which others may share, stays that for now
         self._hold(slots)
 
 

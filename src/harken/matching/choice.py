@@ -36,9 +36,6 @@ WORTH = 1.25
 PROVEN = 1.1
 """How many times as fast it has to be when it is made, to be moved to."""
 
-STEADY = frozenset({"propagation"})
-"""Families with which an event costs as much more with each subscription; others find finer keys."""
-
 MOSTLY = 0.5
 """The part of what clauses ask that has to be of truths for search trees to be worth a trial."""
 
@@ -57,13 +54,15 @@ class Choice:
     """By family: microseconds that an event is foreseen to take."""
     made: float | None = None
     """Microseconds that an event takes with what was picked, once it was made."""
+    is_worth_a_look: bool = False
+    """Whether it is to be made whatever was foreseen: what knowing events gains, a sample need not show."""
 
     @property
     def pays(self) -> bool:
         """Whether what was picked is worth being made, or, when it is, being moved to."""
         if self.made is not None:
             return PROVEN * self.made <= self.now
-        return WORTH * self.predicted.get(self.picked, math.inf) <= self.now
+        return self.is_worth_a_look or WORTH * self.predicted.get(self.picked, math.inf) <= self.now
 
     def proven(self, current: EncodedMatcher, made: EncodedMatcher, events: Sequence[EventBatch]) -> Choice:
         """The same, with what was picked compared as it is with what is in use."""
@@ -84,8 +83,7 @@ class Choice:
 
 def worth_a_trial(current: EncodedMatcher) -> list[str]:
     """The families that may suit what an index holds."""
-    clustered = ["dynamic", "propagation"]
-    return [*clustered, "rapid"] if current.share_of_truths() >= MOSTLY else clustered
+    return ["dynamic", "rapid"] if current.share_of_truths() >= MOSTLY else ["dynamic"]
 
 
 def compare(
@@ -109,17 +107,10 @@ def compare(
         return None
     now, *costs = _costs([current, *(each for both in tried.values() for each in both)], events)
     predicted = {
-        name: _foreseen(name in STEADY, before, cost, len(slots) / size)
+        name: cost * (len(slots) / size) ** min(max(math.log(cost / before) / math.log(PART), 0.0), 1.0)
         for name, before, cost in zip(tried, costs[::2], costs[1::2], strict=True)
     }
     return Choice(min(predicted, key=lambda name: predicted[name]), len(slots), now, predicted)
-
-
-def _foreseen(is_steady: bool, before: float, cost: float, times: float) -> float:
-    """What an event costs with so many times the subscriptions; by what these cost, and before, a part of them."""
-    if is_steady:
-        return cost + max(cost - before, 0.0) * PART / (PART - 1) * (times - 1)
-    return cost * float(times ** min(max(math.log(cost / before) / math.log(PART), 0.0), 1.0))
 
 
 def made_like(
