@@ -22,8 +22,8 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 demo: $(READY)
 	@$(BIN)/harken demo
 
-# The first waits for Java and for other processes now and then; the others, each one process, use that time only, so
-# that both cores have work to the end.
+# The first waits for Java and for other processes now and then; the others use the time. The last, one process that
+# compiles everything, is not to be left over at the end.
 test: $(READY)
 	@$(MAKE) --no-print-directory --jobs 3 KERNELS="$(CONTRACTS)" test-compiled test-interpreted test-bounds
 
@@ -41,11 +41,11 @@ INSTALLS := install
 
 # Kernels are Python too, and must do the same.
 test-interpreted: $(READY)
-	NUMBA_DISABLE_JIT=1 nice -n 19 $(IN_MEMORY) $(BIN)/pytest --quiet -p no:cacheprovider -m kernel $(KERNELS)
+	NUMBA_DISABLE_JIT=1 nice -n 5 $(IN_MEMORY) $(BIN)/pytest --quiet -p no:cacheprovider -m kernel $(KERNELS)
 
 # Every index of every kernel is checked.
 test-bounds: $(READY)
-	NUMBA_BOUNDSCHECK=1 nice -n 19 $(IN_MEMORY) $(BIN)/pytest --quiet -p no:cacheprovider -m kernel $(KERNELS)
+	NUMBA_BOUNDSCHECK=1 $(IN_MEMORY) $(BIN)/pytest --quiet -p no:cacheprovider -m kernel $(KERNELS)
 
 # What takes minutes: object stores and HDFS, Kafka, Spark Connect, experiments, and processes that are killed.
 test-long: $(READY)

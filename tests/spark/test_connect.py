@@ -105,7 +105,7 @@ def test_calls_do_on_connect_what_the_table_says(tmp_path: Path) -> None:
     assert worked == WORKS
 
 
-WITHOUT_SESSION = {"stream_status", "skip_batch", "repin_batch"}
+WITHOUT_SESSION = {"stream_status", "skip_batch", "repin_batch", "replan_batch"}
 """They look at a checkpoint, and ask nothing of Spark."""
 
 
