@@ -203,6 +203,36 @@ def test_an_empty_plan_of_a_batch_that_nothing_was_decided_for_is_removed(scene:
     assert scene.matches() == {0: [(0, "a")], 1: [(1, "a")]}
 
 
+def test_a_batch_that_is_planned_anew_meets_the_subscriptions_of_then(scene: Scene) -> None:
+    """It may have events that came after they changed."""
+    scene.subscriptions.append([("a", "x = 1")])
+    scene.arrive((0, 1))
+    fail_to(lambda: scene.run(sink=FailsOnce(scene.table, batch=0, late=False)), "is full")
+    lose_plan(scene, 0)
+    before = scene.ledger.entries()[-1]
+    scene.subscriptions.append([("late", "x = 1")])
+    replan_batch(scene.checkpoint, scene.table)
+    assert "batch 0 will be planned anew" in str(stream_status(scene.checkpoint))
+    scene.run()
+    assert scene.matches() == {0: [(0, "a"), (0, "late")]}
+    (after,) = scene.ledger.entries()
+    assert after.at > before.at
+    assert not after.anew
+
+
+def test_of_two_plans_that_were_lost_none_is_offered_to_be_made_anew(scene: Scene) -> None:
+    scene.subscriptions.append([("a", "x = 1")])
+    for number in range(3):
+        scene.arrive((number, 1))
+    scene.run()
+    for batch in (1, 2):
+        lose_plan(scene, batch, wholly=False)
+    with pytest.raises(StreamError, match=r"knows batch 2, and Spark's half does not"):
+        scene.start()
+    with pytest.raises(StreamError, match=r"nothing in .* is to be planned anew"):
+        replan_batch(scene.checkpoint, scene.table)
+
+
 def test_time_does_not_go_back_when_a_batch_is_planned_anew(scene: Scene) -> None:
     """What told how far it was has expired with the events that it was of."""
     validity = EventValidity(until="until", event_time="t")

@@ -17,14 +17,14 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from harken.errors import StreamError
-from harken.spark.storage import Folder, folder_at
+from harken.spark.storage import FileEntry, Folder, folder_at
 from harken.spark.streaming.ledger import Ledger
 from harken.spark.streaming.retained_events import forget_kept
 from harken.spark.streaming.sinks.contract import Query, are_one
@@ -144,9 +144,11 @@ class Checkpoint:
     def lost(self) -> int | None:
         """The batch that Spark has planned last, and lost its file of or left it empty; None if it has not."""
         decided = self.ledger.latest()
-        begun, torn = self.begun(), self._numbers("offsets", are_empty=True)
+        begun, torn = self.begun(), self._numbers("offsets", lambda entry: entry.bytes == 0)
         following = begun[-1] + 1 if begun else 0
-        entry = self.ledger.entry(following) if decided == following else None
+        if decided is not None and decided > following:
+            return None  # there is no telling what else
+        entry = self.ledger.entry(following)
         return following if following in torn or (entry is not None and not entry.anew) else None
 
     def replan(self, batch: int) -> None:
@@ -252,7 +254,7 @@ class Checkpoint:
 
     def begun(self) -> list[int]:
         """The latest batches that Spark has planned, ascending; it forgets those of long ago."""
-        return self._numbers("offsets")
+        return self._numbers("offsets", lambda entry: entry.bytes > 0)  # a loss of power may leave it empty
 
     def pending(self) -> int | None:
         """The batch that Spark has planned and not noted as done; it is repeated when the stream is started."""
@@ -264,10 +266,10 @@ class Checkpoint:
         begun, pending = self.begun(), self.pending()
         return pending if pending is not None else begun[-1] + 1 if begun else 0
 
-    def _numbers(self, kind: str, *, are_empty: bool = False) -> list[int]:
-        """The batches that there are files of; those that a loss of power left empty count apart."""
+    def _numbers(self, kind: str, counts: Callable[[FileEntry], bool] = lambda _: True) -> list[int]:
+        """The batches that there are files of."""
         found = self.spark.child(kind).entries()
-        return sorted(int(each.name) for each in found if each.name.isdigit() and (each.bytes == 0) == are_empty)
+        return sorted(int(each.name) for each in found if each.name.isdigit() and counts(each))
 
     def _id(self) -> str | None:
         try:

@@ -80,20 +80,20 @@ class Ledger:
     def foreseen(self, batch: int, version: int, clock: datetime | None = None) -> LedgerEntry:
         """The same, and nothing is decided yet."""
         known = self.entry(batch)
-        if known is not None:
+        if known is not None and not known.anew:
             return known
         previous = self.entry(batch - 1)
-        now = datetime.now(UTC)
         # Clocks of machines differ, and may be set back; time in a stream does not go back.
-        at = now if previous is None else max(now, previous.at)
-        time = at if clock is None else clock if previous is None else max(clock, previous.clock)
+        earlier = [each for each in (previous, known) if each is not None]
+        at = max([datetime.now(UTC), *(each.at for each in earlier)])
+        time = at if clock is None else max([clock, *(each.clock for each in earlier)])
         return LedgerEntry(batch, version, version if previous is None else previous.version, at, time)
 
     def enter(self, foreseen: LedgerEntry) -> LedgerEntry:
         """Decide for a batch what was foreseen, unless something has been decided before, or is just now."""
         known = self.entry(foreseen.batch)
         if known is not None:
-            return self._amended(replace(known, anew=False)) if known.anew else known
+            return self._amended(foreseen) if known.anew else known
         # Before the new one: whoever is killed in between does it again.
         self._log.forget([foreseen.batch - KEPT] if foreseen.batch >= KEPT else [])
         try:
@@ -103,7 +103,7 @@ class Ledger:
         return foreseen
 
     def replan(self, batch: int) -> None:
-        """Have Spark plan a batch anew; what else was decided for it stays, such as when events expire."""
+        """Have Spark plan a batch anew, and all be decided anew; but time does not go back behind what was."""
         known = self.entry(batch)
         if known is not None:
             self._amended(replace(known, skipped=None, anew=True))

@@ -47,6 +47,8 @@ class StreamStatus:
         waits = self.latest is not None and self.latest.batch == self.pending and self.latest.skipped is not None
         if self.lost is not None:
             lines.append(f"batch {self.lost} was planned, and Spark has lost its file of it: have it planned anew")
+        elif self.latest is not None and self.latest.anew:
+            lines.append(f"batch {self.latest.batch} will be planned anew")
         elif self.pending is None:
             lines.append("no batch is pending")
         else:

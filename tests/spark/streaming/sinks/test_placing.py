@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from pyspark.sql import SparkSession
 
 from harken.errors import SinkError
+from harken.spark import Query, TableSink
 from harken.spark.storage import Folder
 from harken.spark.streaming.sinks.placing import is_placed, place
 
@@ -24,6 +28,19 @@ def test_of_two_attempts_the_first_counts(empty: Folder) -> None:
         place(empty, second, "batch=1", RECORD)
     assert is_placed(empty, "batch=1", RECORD)
     assert empty.read("batch=1/part-0") == b"first"
+
+
+def test_a_stream_removes_no_record_of_what_is_beside_it(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = TableSink(tmp_path / "table")
+    monkeypatch.setattr(type(sink.folder), "renames", False)  # as an object store
+    matches, mine = spark.sql("select 1L event, 'a' subscription"), Query("mine", "/my/checkpoint")
+    for batch, query in ((0, mine), (-99, None), (-199, None), (1, mine), (100, mine)):
+        sink.write(batch, matches, query)
+    assert {each.name for each in sink.folder.child(".batches").entries()} == {
+        *("-99.json", "-199.json", "1.json", "100.json")
+    }
 
 
 def test_what_was_removed_can_be_placed_again_once_its_record_is(empty: Folder) -> None:

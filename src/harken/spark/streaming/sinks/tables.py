@@ -131,7 +131,8 @@ class TableSink:
                 place(self.folder, staging, f"{BATCH}={batch}", _record(batch))
         # Not before: an attempt that is thought dead could otherwise put what is left of its folder into place.
         gone, old = [f"{_STAGING}/{batch}"], batch - RECORDS
-        has_record = not self.folder.renames and query is not None  # what is beside a query has no order
+        # What is beside a query has no order.
+        has_record = not self.folder.renames and query is not None and old >= 0
         self.folder.remove([*gone, _record(old)] if has_record else gone)
 
     @property
