@@ -64,7 +64,10 @@ def repin(
 def replan(
     checkpoint: Place,
     output: Annotated[str, typer.Option("--output", "-o", metavar="PATH|URL", help="Where matches go.")],
-    rejects: Annotated[str | None, typer.Option(metavar="PATH", help="Where rejects go, if elsewhere.")] = None,
+    rejects: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="Of rejects outside the checkpoint: DIR/faults of --rejects DIR."),
+    ] = None,
     table: Annotated[str, typer.Option(help="The table of a database.")] = "notifications",
 ) -> None:
     """Have the last batch planned anew, if Spark has lost its file of it, as after a loss of power.
