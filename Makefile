@@ -13,9 +13,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 IN_MEMORY := $(BIN)/python scripts/in-memory.py
-# uv takes half the time; where it cannot be had, or cannot reach what pip reaches, pip does.
+# uv takes half the time, and seconds if its cache has what the lock names; where uv cannot be had, or cannot reach
+# what pip reaches, pip does.
 UV := VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/python scripts/uv.py
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
+LOCKED := --require-hashes --requirement requirements.lock
 
 .PHONY: demo test test-fast test-compiled test-interpreted test-bounds test-long test-install test-pythons check lock clean
 
@@ -75,6 +77,6 @@ $(READY): requirements.lock pyproject.toml scripts/ensure-java.sh scripts/find-p
 	@sh scripts/ensure-java.sh
 	@echo "Setting up $(VENV) from requirements.lock (once) ..."
 	@python=$$(sh scripts/find-python.sh $(PYTHON)) && "$$python" -m venv $(VENV)
-	@$(UV) pip install --quiet --require-hashes --requirement requirements.lock || $(PIP) --require-hashes --requirement requirements.lock
+	@$(UV) pip install --quiet --offline $(LOCKED) 2> /dev/null || $(UV) pip install --quiet $(LOCKED) || $(PIP) $(LOCKED)
 	@$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@

@@ -46,7 +46,7 @@ class Environment:
         self._share_compiled_kernels()
         wanted = f"harken[{extras}] @ {wheel.as_uri()}" if extras else f"harken @ {wheel.as_uri()}"
         _uv("venv", "--quiet", "--python", python, str(self._bin.parent))
-        _uv("pip", "install", "--quiet", "--python", str(self._bin / "python"), "--constraint", str(pins), wanted)
+        _install("--python", str(self._bin / "python"), "--constraint", str(pins), wanted)
 
     def run(self, *command: str, said: bool = False) -> str:
         """Run a command of the environment in its folder: what it printed, with standard error if asked for."""
@@ -90,7 +90,21 @@ class Environment:
         (self._kernels / "harken").symlink_to(compiled)
 
 
+def _install(*arguments: str) -> None:
+    """Install from uv's cache, which has the versions of the lock as a rule, or from the index.
+
+    Unless it is told to stay offline, uv fetches and builds Spark's archive again for each environment where the
+    index does not say for how long an answer holds.
+    """
+    try:
+        _uv("pip", "install", "--quiet", "--offline", *arguments)
+    except subprocess.CalledProcessError:
+        _uv("pip", "install", "--quiet", *arguments)
+
+
 def _uv(*arguments: str) -> None:
     command = [sys.executable, str(ROOT / "scripts" / "uv.py"), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    if done.returncode:
+        sys.stderr.write(done.stderr)
+    done.check_returncode()
