@@ -373,6 +373,27 @@ def test_a_stream_goes_on_with_new_files_only(subscriptions: Path, events: Path,
     assert (other.status, f"error: {out} exists" in other.err) == (2, True)
 
 
+def test_a_file_that_would_make_text_of_numbers_does_not_change_a_stream(
+    subscriptions: Path, tmp_path: Path
+) -> None:
+    incoming, out, schema = tmp_path / "incoming", tmp_path / "matches", tmp_path / "schema.json"
+    incoming.mkdir()
+    (incoming / "1.jsonl").write_text('{"id": 1, "price": 150}\n')
+    more = ("--stream", "--once")
+    assert pipeline(subscriptions, incoming, out, *more).status == 0
+    (incoming / "2.jsonl").write_text('{"id": 2, "price": "dear"}\n')
+    (incoming / "3.jsonl").write_text('{"id": 3, "price": 150}\n')
+    refused = pipeline(subscriptions, incoming, out, *more)
+    assert refused.status == 2
+    assert "note: attribute 'price' holds numbers and strings" in refused.err
+    assert "'price' was number in the events when the stream began, and is string by those of now" in refused.err
+    schema.write_text('{"price": "float", "item": "string"}')
+    declared = pipeline(subscriptions, incoming, out, *more, "--on-error", "collect", "--schema", schema)
+    assert "2 events in 1 batches, 1 matches, 1 rejects" in declared.err, declared.err
+    anew = pipeline(subscriptions, incoming, tmp_path / "anew", *more)
+    assert "warning: 'price' is string in the events and is compared with a number: never true" in anew.err
+
+
 def test_a_stream_into_a_database_writes_its_rejects_beside(subscriptions: Path, tmp_path: Path) -> None:
     incoming, file, rejects = tmp_path / "incoming", tmp_path / "matches.db", tmp_path / "rejects"
     incoming.mkdir()
@@ -386,6 +407,12 @@ def test_a_stream_into_a_database_writes_its_rejects_beside(subscriptions: Path,
     aside = tmp_path / "aside.csv"
     aside.write_text("id,price\n9,150\n")
     assert pipeline(subscriptions, aside, f"sqlite:///{file}").status == 0, "a job that is run once beside it"
+    # A loss of power tears what Spark has noted of the lines that it could not read; nothing is lost or repeated.
+    torn = tmp_path / "matches.db.checkpoint" / "rejects"
+    for name in ("commits/0", "offsets/1", "sources/0/1"):
+        assert (torn / name).parent.is_dir()
+        (torn / name).write_bytes(b"")
+        (torn / name).with_name(f".{Path(name).name}.crc").unlink(missing_ok=True)
     (incoming / "2.csv").write_text("id,price\n4\n5,150\n")
     assert (
         "2 events in 1 batches, 1 matches, 1 rejects"
@@ -396,6 +423,9 @@ def test_a_stream_into_a_database_writes_its_rejects_beside(subscriptions: Path,
     database.close()
     assert found == [(1, "bob"), (5, "bob"), (9, "bob")]
     assert sorted(each["record"] for each in rows(rejects / "events")) == ["2", "4"]
+    (torn / "offsets" / "1").write_bytes(b"")
+    told = pipeline(subscriptions, incoming, f"sqlite:///{file}", *more)
+    assert (told.status, "Spark has lost its file of batch 1 of the lines" in told.err) == (2, True), told.err
 
 
 def test_a_stream_that_fails_says_why_in_one_line(subscriptions: Path, tmp_path: Path) -> None:

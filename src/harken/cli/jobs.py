@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -135,7 +136,7 @@ def _match(job: Job, events: DataFrame, index: Index) -> tuple[Plan, Outcome]:
     if job.output.is_database:
         # It knows a batch by its number, and would take a second run of the same one for a repetition; what is of
         # no stream is below 0.
-        DatabaseSink(job.output.place, job.output.table).write(-time.time_ns() // 1_000, matches)
+        DatabaseSink(job.output.place, job.output.table).write(_number(), matches)
     else:
         write_table(matches, job.output.place, job.output.format)
     counts = seen.get
@@ -143,6 +144,11 @@ def _match(job: Job, events: DataFrame, index: Index) -> tuple[Plan, Outcome]:
     outcome = Outcome(counts["events"], found.get["matches"], bad=counts.get("bad", 0), plan=plan_line)
     outcome.faults = faults
     return planned, outcome
+
+
+def _number() -> int:
+    """A number below 0 that no other run has, though it were of the same millisecond."""
+    return -(time.time_ns() // 1_000_000 << 20 | secrets.randbits(20))
 
 
 def _or_none(planned: Plan) -> DataFrame:

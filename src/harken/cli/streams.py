@@ -18,7 +18,8 @@ from harken.cli.jobs import (
     write_refused,
 )
 from harken.cli.stages import Stages
-from harken.errors import OutputExistsError
+from harken.cli.terminal import note
+from harken.errors import OutputExistsError, StreamError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,13 +40,18 @@ _COUNTED = "harken"
 
 def run_stream(spark: SparkSession, job: Job, stages: Stages, work: Folder) -> Outcome:
     """Match events as they come in, until there are no more (`once`) or somebody interrupts."""
+    from harken.spark.events.columns import kinds_of
     from harken.spark.events.sources import sorted_out
+    from harken.spark.matching.batch import never_true
 
     _check_continues(job)
     with stages.spark_stage("read", "looking at the events", spark):
         events = event_files(job).follow(spark, collect=job.collect)
         job = replace(job, event_id=named_by(job, events))
+        _place(job).check_kinds({name: kind.value for name, kind in kinds_of(events.schema).items()})
     loaded, index = prepared(spark, job, stages, work)
+    for each in never_true(index.state(), events.schema):
+        note(f"warning: {each}")
     if job.collect:
         events = sorted_out(events)
     tally = Tally(CountingSink(_stream_sink(job), match_count(job), _begun(job)), _faults(job))
@@ -104,13 +110,35 @@ def _started_rejects(job: Job, events: DataFrame) -> StreamingQuery:
     from harken.spark.events.columns import leaves
     from harken.spark.events.sources import faulty
 
+    place, output = _place(job).folder.child("rejects"), _rejects(job).child("events")
+    _mend_rejects(place, output)
     writer = faulty(events, leaves(events.schema)).writeStream.format(job.output.format)
-    writer = writer.option("checkpointLocation", _place(job).folder.child("rejects").address)
+    writer = writer.option("checkpointLocation", place.address)
     if _streaming(job).once:
         writer = writer.trigger(availableNow=True)
     elif (trigger := _streaming(job).trigger) is not None:
         writer = writer.trigger(processingTime=trigger)
-    return writer.start(_rejects(job).child("events").address)
+    return writer.start(output.address)
+
+
+def _mend_rejects(place: Folder, output: Folder) -> None:
+    """Have that query go on though a loss of power has torn what Spark noted of it, unless a batch would be lost.
+
+    Spark's own output knows its batches by their numbers, too.
+    """
+    from harken.spark.streaming.spark_half import SparkHalf, notes
+
+    half = SparkHalf(place)
+    half.mend()
+    written = notes(output.child("_spark_metadata")).whole
+    if written and (written[-1] >= half.new or (half.misses_files and written[-1] == half.new - 1)):
+        raise StreamError(
+            f"Spark has lost its file of batch {written[-1]} of the lines that cannot be read, in {place}",
+            suggestion=f"remove that folder, and name another one for --rejects, which gets all such lines: "
+            f"{output} stays as it is",
+        )
+    if half.planned.torn or half.misses_files:
+        half.forget_planned(half.new - 1 if half.misses_files else half.new)
 
 
 @dataclass(slots=True)
@@ -259,7 +287,7 @@ def _rejects(job: Job) -> Folder:
 
 def _begun(job: Job) -> frozenset[int]:
     """The batches that Spark has noted as begun."""
-    return frozenset(_place(job).begun())
+    return frozenset(_place(job).spark.planned.whole)
 
 
 def _check_continues(job: Job) -> None:

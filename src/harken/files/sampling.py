@@ -66,10 +66,17 @@ class JsonSample:
     remarks: list[str]
 
 
-def sample_json(path: str) -> JsonSample:
-    """Look at the first objects of a JSON file."""
+def sample_json(path: str, *others: str) -> JsonSample:
+    """Look at the first objects of a JSON file, and of others that are read together with it."""
     over_lines = begins_over_lines(path)
     seen: dict[str, _Seen] = {}
+    for each in (path, *others):
+        _see(each, over_lines, seen)
+    remarks = ((name, each.remark()) for name, each in seen.items())
+    return JsonSample(over_lines, [f"attribute {name!r} {said}" for name, said in remarks if said is not None])
+
+
+def _see(path: str, over_lines: bool, seen: dict[str, _Seen]) -> None:
     try:
         batches = read_batches(path, Format.JSON if over_lines else Format.JSONL, lambda _: None)
         objects = (each for batch in batches for each in batch.objects)
@@ -78,8 +85,6 @@ def sample_json(path: str) -> JsonSample:
                 seen.setdefault(name, _Seen()).note(value)
     except InputFileError:
         pass  # whoever reads all of it will come to it too
-    remarks = ((name, each.remark()) for name, each in seen.items())
-    return JsonSample(over_lines, [f"attribute {name!r} {said}" for name, said in remarks if said is not None])
 
 
 def _leaves(part: Mapping[str, object], prefix: str, depth: int = 1) -> Iterator[tuple[str, object]]:

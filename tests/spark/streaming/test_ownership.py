@@ -16,6 +16,7 @@ from harken.errors import (
     ArgumentTypeError,
     DatabaseError,
     EventError,
+    SchemaError,
     SinkError,
     StorageError,
     StreamError,
@@ -122,6 +123,19 @@ def test_folders_of_a_stream_lie_apart(scene: Scene, tmp_path: Path) -> None:
 def test_rejects_lie_beside_what_else_is_in_a_checkpoint(scene: Scene, place: str) -> None:
     with pytest.raises(ArgumentError, match="rejects and checkpoint lie in each other"):
         scene.start(on_error="collect", rejects=scene.checkpoint / place)
+    assert not scene.checkpoint.exists()
+
+
+def test_a_file_is_no_folder(scene: Scene, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ArgumentError, match=r"output is to be a folder, and .*file is a file"):
+        scene.start(sink=TableSink(tmp_path / "file"))
+
+
+def test_columns_of_another_type_than_is_declared_are_told_at_the_start(scene: Scene, tmp_path: Path) -> None:
+    scene.subscriptions = Subscriptions.create(tmp_path / "typed", schema={"x": "string"})
+    with pytest.raises(SchemaError, match="'x' is declared string, found bigint"):
+        scene.start()
     assert not scene.checkpoint.exists()
 
 

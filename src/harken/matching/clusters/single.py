@@ -39,13 +39,15 @@ class SingleMatching:
 
     def match(self, event: FlatEvent, ahead: bool) -> Slots:
         """The slots that match, each perhaps several times."""
-        arguments, also = self._arguments, []  # type: ignore[var-annotated]
-        events = arguments.events
-        events.code.fill(MISSING)
+        arguments, also = self._arguments, list[int]()
+        if self._is_wide and not self._reader.columns.suit(len(event)):
+            arguments.events = self._read_with(self._encoder.reader())
+        arguments.events.code.fill(MISSING)
         try:
             self._reader.read(event, self._code, self._label, also)
         except Full:
-            return self._match_wide(event, ahead)
+            also = self._read_wide(event)
+        events = arguments.events
         if also:
             if len(also) > len(events.also):
                 arguments.events = events = events._replace(also=np.zeros(2 * len(also), np.int32))
@@ -57,14 +59,19 @@ class SingleMatching:
             reached, count = arguments.match(ahead)
         return arguments.results.slot[:count].copy() if count else _NONE
 
-    def _match_wide(self, event: FlatEvent, ahead: bool) -> Slots:
-        """Match an event with more columns. So many that others would suffer are forgotten afterwards."""
-        columns = self._reader.columns.wider()
-        self._arguments.events = self._read_with(self._encoder.reader(columns))
-        slots = self.match(event, ahead)
-        if columns.room > MOST_ROOM:
-            self._arguments.events = self._read_with(self._encoder.reader())
-        return slots
+    def _read_wide(self, event: FlatEvent) -> list[int]:
+        """Read an event with more columns, begun anew if it would suffer from those of others."""
+        columns = self._reader.columns.wider(len(event))
+        if not columns.suit(len(event)):
+            columns = self._encoder.reader().columns
+        while True:
+            self._arguments.events, also = self._read_with(self._encoder.reader(columns)), list[int]()
+            try:
+                self._reader.read(event, self._code, self._label, also)
+            except Full:
+                columns = columns.wider(len(event))
+            else:
+                return also
 
     def _read_with(self, reader: RowReader) -> Events:
         """Room for an event in the columns of a reader, which reads from now on."""
@@ -72,4 +79,5 @@ class SingleMatching:
         code = np.full((1, columns.room), MISSING, np.int32)
         label = np.zeros((1, columns.label_room), np.int64)
         self._reader, self._code, self._label = reader, memoryview(code[0]), memoryview(label[0])
+        self._is_wide = columns.room > MOST_ROOM
         return self._encoder.events(code, label, [], columns)._replace(also=np.zeros(FIRST_ALSO, np.int32))

@@ -19,6 +19,9 @@ FIRST_ROOM = 64
 MOST_ROOM = 1_024
 """Columns that are kept for the events to come; where these differ more, they are forgotten and begun anew."""
 
+FILLED = 4
+"""Of more columns than that are kept, events fill at least one in so many."""
+
 
 class Full(Exception):  # noqa: N818  # says what to do, and nobody outside sees it
     """There is no room for another column."""
@@ -60,6 +63,10 @@ class EventColumns:
         self._used += 1
         return column
 
-    def wider(self) -> EventColumns:
-        """Twice the room, and nothing in it."""
-        return EventColumns(self._predicates, 2 * self.room)
+    def wider(self, attributes: int) -> EventColumns:
+        """Twice the room, and at least for so many attributes; nothing is in it."""
+        return EventColumns(self._predicates, max(2 * self.room, attributes + 1))
+
+    def suit(self, attributes: int) -> bool:
+        """Whether events of so many attributes do not suffer from all the columns that they do not fill."""
+        return self.room <= max(MOST_ROOM, FILLED * attributes)

@@ -86,7 +86,7 @@ class Encoder:
             try:
                 events, foreign = self._in_parts(part, min(most, len(batch) - start), columns, size, team)
             except Full:
-                columns = columns.wider()
+                columns = columns.wider(0)
                 continue
             batch.foreign.update(foreign)
             yield start, events
@@ -130,12 +130,14 @@ class Encoder:
         """Events that came one by one, in several blocks if few of them have the same attributes."""
         known: RowReader | None = getattr(self._own, "reader", None)
         self._own.reader = None  # not for whatever interrupts this thread
-        reader = self.reader() if known is None else known
+        widest = max(map(len, rows))
+        reader = self.reader() if known is None or not known.columns.suit(widest) else known
         while (events := self._from_rows(rows, reader)) is None:
-            if reader.columns.room >= MOST_ROOM and len(rows) > 1:
+            wider = reader.columns.wider(widest)
+            if len(rows) > 1 and not (wider.suit(widest) and len(rows) * wider.room <= BLOCK * MOST_ROOM):
                 break
-            reader = self.reader(reader.columns.wider())
-        if reader.columns.room <= MOST_ROOM and events is not None:
+            reader = self.reader(wider)
+        if events is not None and reader.columns.suit(widest):
             self._own.reader = reader
         if events is not None:
             yield start, events

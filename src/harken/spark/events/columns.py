@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from harken.errors import EventError, SchemaError
 from harken.model.foreign import parents
 from harken.model.schema import Schema
-from harken.model.values import Type
+from harken.model.values import Kind, Type
 from harken.spark.runtime.texts import as_plain_text, is_other_text
 from harken.spark.subscriptions.profile import Profile
 
@@ -350,6 +350,16 @@ def types_of(schema: StructType) -> dict[str, frozenset[Type]]:
     """By attribute, the types that its values may have; those that the language has not are left out."""
     known = {name: type_of(leaf.kind) for name, leaf in leaves(schema).items()}
     return {name: frozenset({found}) for name, found in known.items() if found is not None}
+
+
+def kinds_of(schema: StructType) -> dict[str, Kind]:
+    """By attribute, the kind of its values."""
+    return {name: kind for name, types in types_of(schema).items() for kind in {each.kind for each in types}}
+
+
+def check_declared(columns: StructType, schema: Schema) -> None:
+    """SchemaError if a column is of another type than is declared."""
+    _check(leaves(columns), schema)
 
 
 def _check(found: dict[str, Leaf], schema: Schema) -> None:

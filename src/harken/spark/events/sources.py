@@ -38,6 +38,9 @@ _UNREAD = "_harken_unread"
 
 _OURS = (FAULT, _UNREAD)
 
+_SAMPLED = 20
+"""Files whose beginnings are looked at, of however many."""
+
 _ENDINGS: dict[str, Format] = {
     ".csv": "csv",
     ".json": "json",
@@ -146,12 +149,11 @@ class EventFiles:
         return None if "://" in self.path else next((str(file) for file in _files(self.path)), None)
 
     def remarks(self) -> list[str]:
-        """What Spark will read otherwise than `harken match` does, as far as the first file tells."""
-        first = self._first()
-        if self.format != "json" or first is None:
+        """What Spark will read otherwise than `harken match` does, as far as some files tell."""
+        if self.format != "json" or self._first() is None:
             return []
         declared = self.schema or Schema({})
-        said = sample_json(first).remarks
+        said = sample_json(*_some(list(map(str, _files(self.path))))).remarks
         return [each for each in said if not any(each.startswith(f"attribute {name!r} ") for name in declared)]
 
     def _columns(self, spark: SparkSession, following: bool = False) -> StructType | None:
@@ -289,6 +291,12 @@ def _files(path: str) -> Iterator[Path]:
             yield from (file for file in sorted(place.rglob("*")) if file.is_file() and file.name[0] not in "._")
         else:
             yield place
+
+
+def _some(files: list[str]) -> list[str]:
+    """The first and the last of files, and some between them."""
+    places = {at * (len(files) - 1) // (_SAMPLED - 1) for at in range(_SAMPLED)}
+    return [files[place] for place in sorted(places)]
 
 
 def _has_files(path: str) -> bool:

@@ -61,7 +61,7 @@ class Plan:
             for name, kind in self.transport.foreign.items()
         )
         misspelt = _misspelt(self.state, self.transport, self.columns.names)
-        return (*foreign, *misspelt, *_mismatched(self.state, self.columns))
+        return (*foreign, *misspelt, *never_true(self.state, self.columns))
 
     def __str__(self) -> str:
         state, transport = self.state, self.transport
@@ -243,8 +243,8 @@ def plan_for(
     return Plan(state, chosen, transport, copies, answered, events.schema, rejects)
 
 
-def _mismatched(state: IndexState, columns: StructType) -> Iterator[str]:
-    """Attributes that are compared with constants of a kind that their columns never hold."""
+def never_true(state: IndexState, columns: StructType) -> Iterator[str]:
+    """What to say of attributes that are compared with constants of a kind that their columns never hold."""
     wrong = mismatches(state.profile.attributes, types_of(columns))
     return (str(each) for _, each in sorted(wrong.items()))
 

@@ -6,6 +6,7 @@ checkpoint/
   harken/subscriptions.json which subscriptions are matched
   harken/output.json        where the matches go, and the rejects
   harken/validity.json      whether events are kept
+  harken/kinds.json         of which kinds events were at first, where that was found out from files
   harken/ledger/….json      which version of the subscriptions matched which batch
   harken/skipped/….json     batches that were given up, and why
   harken/events/            events that still hold
@@ -17,23 +18,27 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from harken.errors import StreamError
-from harken.spark.storage import FileEntry, Folder, folder_at
+from harken.model.values import Kind
+from harken.spark.storage import Folder, folder_at
 from harken.spark.streaming.ledger import Ledger
 from harken.spark.streaming.retained_events import forget_kept
 from harken.spark.streaming.sinks.contract import Query, are_one
+from harken.spark.streaming.spark_half import SparkHalf
 from harken.spark.subscriptions.subscriptions import Subscriptions
 
 _OWNER = "query.json"
 _SUBSCRIPTIONS = "subscriptions.json"
 _OUTPUT = "output.json"
 _VALIDITY = "validity.json"
+_KINDS = "kinds.json"
+_HERE = "./"
 _SKIPPED = "harken/skipped"
 _RECORD = re.compile(r"\d{20}\.json")
 
@@ -63,14 +68,9 @@ class Checkpoint:
         return Checkpoint, (self.folder,)
 
     @property
-    def spark(self) -> Folder:
+    def spark(self) -> SparkHalf:
         """Spark's half."""
-        return self.folder.child("spark")
-
-    @property
-    def has_state(self) -> bool:
-        """Whether the stream remembers something from batch to batch, such as what came already."""
-        return any(each.name == "state" for each in self.spark.entries())
+        return SparkHalf(self.folder.child("spark"))
 
     @property
     def events(self) -> Folder:
@@ -86,9 +86,11 @@ class Checkpoint:
     def query(self) -> Query:
         """Whose checkpoint it is, as Spark has it; StreamError if the ledger is another's. Asks once."""
         if self._query is None:
-            id = self._id()
+            id = self.spark.id()
             if id is None:
-                raise StreamError(f"{self.folder} is no checkpoint of a stream: {self.spark} has no metadata")
+                raise StreamError(
+                    f"{self.folder} is no checkpoint of a stream: {self.spark.folder} has no metadata"
+                )
             self._claim(id)
             self._query = Query(id, str(self.folder))
         return self._query
@@ -96,7 +98,7 @@ class Checkpoint:
     @property
     def known(self) -> Query | None:
         """The query that it is of, if one has begun; StreamError if Spark's half is another's."""
-        if self._id() is None:
+        if self.spark.id() is None:
             if self.folder.child("harken").exists(_OWNER):
                 self._claim("none")
             return None
@@ -121,43 +123,49 @@ class Checkpoint:
         self._is_bound = True
 
     def check_halves(self) -> None:
-        """StreamError if Spark's half is older than Harken's, as if restored alone, or lacks its last batch.
+        """StreamError if one half is older than the other, as if restored alone, or Spark lacks its last batch.
 
         Spark plans every batch before anything is decided for it; what it planned otherwise now would be taken for
-        what is done.
+        what is done. What a loss of power has torn, and nothing depends on, is removed first.
         """
-        decided, lost = self.ledger.latest(), self.lost()  # Spark's later, should a stream be running meanwhile
-        begun = self.begun()
+        spark = self.spark
+        spark.mend()
+        lost, done = self.lost(), spark.done.whole
         if lost is not None:
             raise StreamError(
-                f"Spark's half of {self.folder} has lost its file of batch {lost} ({self.spark}/offsets/{lost}), "
-                "or is an older copy",
+                f"Spark's half of {self.folder} has lost its file of batch {lost} ({spark.folder}/offsets/{lost}, "
+                "or the list of its events' files, in sources), or is an older copy",
                 suggestion="have it planned anew (harken stream replan), or begin with new checkpoint and output",
             )
-        if decided is not None and decided > (begun[-1] + 1 if begun else 0):
-            raise StreamError(
-                f"the ledger in {self.folder} knows batch {decided}, and Spark's half does not: {self.spark} is "
-                "an older copy",
-                suggestion="start with a new checkpoint folder, and a new output",
+        # What is done was planned and decided before: should a stream be running meanwhile, no later one is seen.
+        decided = self.ledger.latest()
+        if decided is not None and decided > self.spark.new:
+            said = f"the ledger in {self.folder} knows batch {decided}, and Spark's half does not"
+            raise _is_older(said, spark.folder)
+        if done and (decided is None or decided < done[-1]):
+            ledger = self.folder.child("harken")
+            raise _is_older(
+                f"Spark has done batch {done[-1]}, and the ledger in {ledger} does not know it", ledger
             )
 
     def lost(self) -> int | None:
-        """The batch that Spark has planned last, and lost its file of or left it empty; None if it has not."""
-        decided = self.ledger.latest()
-        begun, torn = self.begun(), self._numbers("offsets", lambda entry: entry.bytes == 0)
-        following = begun[-1] + 1 if begun else 0
-        if decided is not None and decided > following:
+        """The batch that Spark has planned last, and can't read any more what it noted of it; None if it can."""
+        decided, spark = self.ledger.latest(), self.spark
+        if spark.misses_files:
+            return spark.new - 1
+        if decided is not None and decided > spark.new:
             return None  # there is no telling what else
-        entry = self.ledger.entry(following)
-        return following if following in torn or (entry is not None and not entry.anew) else None
+        # Whatever has been decided since is of a stream that runs.
+        entry = self.ledger.entry(spark.new) if decided == spark.new else None
+        return spark.new if spark.new in spark.planned.torn or (entry is not None and not entry.anew) else None
 
     def replan(self, batch: int) -> None:
         """Have Spark plan a batch anew, of which nothing is kept or noted as done. Can be repeated to its end."""
         forget_kept(self.events, batch)
         self.forget_skipped(batch)
-        self.spark.child("commits").remove([str(batch), f".{batch}.crc"])
+        self.spark.forget_done(batch)
         self.ledger.replan(batch)
-        self.spark.child("offsets").remove([str(batch), f".{batch}.crc"])
+        self.spark.forget_planned(batch)  # the last, since by it one sees that there is something to do
 
     def keeps_events(self) -> bool | None:
         """Whether the stream keeps events that still hold; None if that is not known."""
@@ -183,6 +191,25 @@ class Checkpoint:
         """Remember whether it keeps events, in a batch: Spark has found as many sources as before."""
         self._remembered(_VALIDITY, {"events": "kept" if keeps else "pass"})
 
+    def check_kinds(self, now: Mapping[str, str]) -> None:
+        """StreamError if an attribute is of another kind than when the stream began, both being known by columns.
+
+        For events whose columns nobody has declared: one file could make text of all numbers to come.
+        """
+        try:
+            before = {} if self.known is None else self._said(_KINDS)
+        except FileNotFoundError:
+            before = {}
+        known = {name: kind for name, kind in before.items() if kind != Kind.STRING.value}  # or was always null
+        for name, kind in known.items():
+            if now.get(name, kind) != kind:
+                raise StreamError(
+                    f"{name!r} was {kind} in the events when the stream began, and is {now[name]} by those of now",
+                    suggestion="move the files away that have other values, or declare it in a schema: then these "
+                    "are at fault, and the others as they were",
+                )
+        self.folder.child("harken").replace(_KINDS, json.dumps({**now, **known}).encode())
+
     def check_output(self, place: str, rejects: str | None = None) -> None:
         """StreamError if the matches of this stream, or the events it rejects, went elsewhere so far."""
         before = self.outputs()
@@ -195,16 +222,22 @@ class Checkpoint:
                     suggestion=f"name that one; if it was moved, tell so in {self.folder}/harken/{_OUTPUT}",
                 )
 
-    def note_output(self, place: str, rejects: str | None = None) -> None:
-        """Remember where matches and rejects go, before any do.
+    def note_output(self, batch: int, place: str, rejects: str | None = None) -> None:
+        """Remember where matches and rejects go from a batch on, before any do.
 
         Without rejects, where they went stays known: a batch may be pending of which some are there.
         """
         known = self._output or self.outputs()
-        now = {**known, "place": place} if rejects is None else {"place": place, "rejects": rejects}
-        if now != self._output:
-            self.folder.child("harken").replace(_OUTPUT, json.dumps(now).encode())
-            self._output = now
+        now = {"place": place, **({} if rejects is None else {"rejects": rejects})}
+        if self._output is None or not now.items() <= known.items():
+            since = known.get("since", "0") if known.get("place") == place else str(batch)
+            self._output = {**known, **now, "since": since}
+            within = {name: self._within(said) for name, said in self._output.items()}
+            self.folder.child("harken").replace(_OUTPUT, json.dumps(within).encode())
+
+    def _within(self, place: str) -> str:
+        """A place as it is noted: by its name from here, if it moves with the checkpoint."""
+        return place.replace(f"{self.folder}/", _HERE, 1) if place.startswith(f"{self.folder}/") else place
 
     def skipped(self) -> list[Skipped]:
         """All batches that were passed over, for good."""
@@ -228,11 +261,15 @@ class Checkpoint:
         self.folder.child(_SKIPPED).remove([_record(batch)])
 
     def outputs(self) -> dict[str, str]:
-        """Where matches go, `place`, and `rejects`; nothing if that is not known."""
+        """Where matches go, `place`, `since` which batch, and `rejects`; nothing if that is not known."""
         try:
-            return self._said(_OUTPUT, ["place"])
+            said = self._said(_OUTPUT, ["place"])
         except FileNotFoundError:
             return {}
+        return {
+            name: f"{self.folder}/{place.removeprefix(_HERE)}" if place.startswith(_HERE) else place
+            for name, place in said.items()
+        }
 
     def _remembered(self, name: str, now: dict[str, str]) -> dict[str, str]:
         """What a file says; it is made if it was not there."""
@@ -252,43 +289,22 @@ class Checkpoint:
             raise StreamError(f"{folder}/{name} is damaged: {error}") from error
         return said
 
-    def begun(self) -> list[int]:
-        """The latest batches that Spark has planned, ascending; it forgets those of long ago."""
-        return self._numbers("offsets", lambda entry: entry.bytes > 0)  # a loss of power may leave it empty
-
-    def pending(self) -> int | None:
-        """The batch that Spark has planned and not noted as done; it is repeated when the stream is started."""
-        begun, done = self.begun(), self._numbers("commits")
-        return begun[-1] if begun and begun[-1] not in done else None
-
-    def following(self) -> int:
-        """The batch that is done next."""
-        begun, pending = self.begun(), self.pending()
-        return pending if pending is not None else begun[-1] + 1 if begun else 0
-
-    def _numbers(self, kind: str, counts: Callable[[FileEntry], bool] = lambda _: True) -> list[int]:
-        """The batches that there are files of."""
-        found = self.spark.child(kind).entries()
-        return sorted(int(each.name) for each in found if each.name.isdigit() and counts(each))
-
-    def _id(self) -> str | None:
-        try:
-            return str(json.loads(self.spark.read("metadata"))["id"])
-        except FileNotFoundError:
-            return None
-        except (KeyError, TypeError, ValueError) as error:
-            raise StreamError(f"{self.spark}/metadata is damaged: {error!r}") from error
-
     def _claim(self, id: str) -> None:
         """StreamError if the ledger was written by another query; it is this one's, if it was nobody's."""
         owner = self._remembered(_OWNER, {"id": id})["id"]
         if owner != id:
             raise StreamError(
                 f"the ledger in {self.folder} is that of the query {owner}, and Spark's half that of {id}: "
-                f"{self.spark} was removed, or replaced",
+                f"{self.spark.folder} was removed, or replaced",
                 suggestion="start with a new checkpoint folder, and a new output",
             )
 
 
 def _record(batch: int) -> str:
     return f"{batch:020d}.json"
+
+
+def _is_older(said: str, half: Folder) -> StreamError:
+    return StreamError(
+        f"{said}: {half} is an older copy", suggestion="start with a new checkpoint folder, and a new output"
+    )

@@ -111,7 +111,7 @@ class Ledger:
     def skip(self, batch: int, reason: str) -> LedgerEntry:
         """Have a batch passed over."""
         known = self.entry(batch) or self._decided_early(batch)
-        return self._amended(replace(known, skipped=reason))
+        return self._amended(replace(known, skipped=reason, anew=False))
 
     def hand_on(self, entry: LedgerEntry) -> None:
         """Have the batch after one that is passed over meet what has changed since the one before it."""
@@ -121,7 +121,7 @@ class Ledger:
     def repin(self, batch: int, version: int) -> LedgerEntry:
         """Have a batch matched with another version than was decided."""
         known = self.entry(batch) or self._decided_early(batch)
-        return self._amended(replace(known, version=version, skipped=None))
+        return self._amended(replace(known, version=version, skipped=None, anew=False))
 
     def _decided_early(self, batch: int) -> LedgerEntry:
         """What a batch depends on that has not begun: no later event has been seen than by the one before it."""

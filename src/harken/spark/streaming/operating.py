@@ -47,7 +47,7 @@ class StreamStatus:
         waits = self.latest is not None and self.latest.batch == self.pending and self.latest.skipped is not None
         if self.lost is not None:
             lines.append(f"batch {self.lost} was planned, and Spark has lost its file of it: have it planned anew")
-        elif self.latest is not None and self.latest.anew:
+        elif self.latest is not None and self.latest.anew and self.latest.batch != self.pending:
             lines.append(f"batch {self.latest.batch} will be planned anew")
         elif self.pending is None:
             lines.append("no batch is pending")
@@ -64,7 +64,7 @@ def stream_status(
     place = Checkpoint(checkpoint, storage_options)
     entries = place.ledger.entries()
     latest = entries[-1] if entries else None
-    return StreamStatus(place.query, latest, place.pending(), tuple(place.skipped()), place.lost())
+    return StreamStatus(place.query, latest, place.spark.pending, tuple(place.skipped()), place.lost())
 
 
 def skip_batch(
@@ -119,7 +119,7 @@ def repin_batch(
         raise StreamError(
             f"batch {batch - 1} was matched with version {before.version}, which is later than {chosen}"
         )
-    place.note_output(place_of(sink))
+    place.note_output(batch, place_of(sink))
     place.forget_skipped(batch)  # if it is passed over after all, since this is interrupted, the stream says so
     needed = known.before if known is not None else chosen if before is None else before.version
     _keep_version(place, subscriptions, chosen, needed)
@@ -154,6 +154,11 @@ def replan_batch(
     elif known is not None:
         sinks.append(next((each for each in within if each.place == known), within[0]))
     place.check_output(*map(place_of, sinks))
+    if batch < (since := int(place.outputs().get("since", "0"))):
+        raise StreamError(
+            f"batch {batch} went to another output than those from {since} on, and its events would come again",
+            suggestion="start with a new checkpoint and a new output",
+        )
     for sink in [*sinks, *within]:
         if _has(sink, batch, query):
             raise StreamError(
@@ -182,15 +187,13 @@ def _keep_version(place: Checkpoint, subscriptions: Subscriptions, version: int,
 
 
 def _pending(place: Checkpoint) -> int:
-    query = place.query
-    batch = place.pending()
-    if batch is None:
-        lost, done = place.lost(), place.begun()
-        if lost is not None:
-            raise StreamError(
-                f"Spark has lost its file of batch {lost}, in {query.checkpoint}",
-                suggestion="have it planned anew (harken stream replan)",
-            )
-        said = f"batch {done[-1]} is done" if done else "no batch has begun"
+    query, lost, spark = place.query, place.lost(), place.spark
+    if lost is not None:
+        raise StreamError(
+            f"Spark has lost its file of batch {lost}, in {query.checkpoint}",
+            suggestion="have it planned anew (harken stream replan)",
+        )
+    if spark.pending is None:
+        said = f"batch {spark.new - 1} is done" if spark.new else "no batch has begun"
         raise StreamError(f"nothing is pending in {query.checkpoint}: {said}")
-    return batch
+    return spark.pending

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harken.engine import OnError
 from harken.errors import ArgumentError, ArgumentTypeError, EventError, StreamError
-from harken.spark.events.columns import plain_type, with_plain_texts
+from harken.spark.events.columns import check_declared, plain_type, with_plain_texts
 from harken.spark.index.building import rehearse
 from harken.spark.index.index import Index, index_beside
 from harken.spark.index.layers import IndexState
@@ -114,7 +114,7 @@ def match_stream(
     if not _is_remote(events):
         matcher.check_places(events)
     source = matcher.prepared(events)
-    writer = source.writeStream.foreachBatch(matcher).option("checkpointLocation", place.spark.address)
+    writer = source.writeStream.foreachBatch(matcher).option("checkpointLocation", place.spark.folder.address)
     if name is not None:
         writer = writer.queryName(name)
     if available_now:
@@ -144,6 +144,9 @@ def _folder(sink: Sink) -> Folder | None:
 
 def _keep_apart(folders: Mapping[str, Folder | None]) -> None:
     """ArgumentError if one of these folders is another one, or lies in it: the files of each are its own."""
+    for name, folder in folders.items():
+        if folder is not None and folder.path is not None and folder.path.exists() and not folder.path.is_dir():
+            raise ArgumentError(f"{name} is to be a folder, and {folder} is a file", argument=name)
     known = {name: f"{_resolved(folder)}/" for name, folder in folders.items() if folder is not None}
     for name, one in known.items():
         for other in known:
@@ -225,22 +228,28 @@ class BatchMatcher:
         At the start, and not with the first batch, wherever the places can be seen from here.
         """
         known = self.checkpoint.known
+        declared = self.subscriptions.snapshot().rules.schema
+        if declared is not None and self.rejects is None:
+            check_declared(_plain_events(events).schema, declared)
         for each, asked, kept in self._sinks:
             owner = each.owner() if isinstance(each, Remembers) else None
             if owner is not None:
                 (known or Query("", str(self.checkpoint.folder))).refuse(owner, place_of(each))
             elif isinstance(each, TableSink):
-                each.check_empty(None if known is None else self.checkpoint.following())
+                each.check_empty(None if known is None else self.checkpoint.spark.following)
             if isinstance(each, TableSink):
                 each.check_like(asked, self._types(events, kept))
         if known is not None:
             self.checkpoint.bind(self.subscriptions)
             self._check_age()
             self.checkpoint.check_keeping(self.validity is not None)
-            pending = self.checkpoint.pending()
+            pending = self.checkpoint.spark.pending
             begun = None if pending is None else self.checkpoint.ledger.entry(pending)
             if self.validity is not None:
-                lasting, batch = RetainedEvents(self.checkpoint.events, self.validity), self.checkpoint.following()
+                lasting, batch = (
+                    RetainedEvents(self.checkpoint.events, self.validity),
+                    self.checkpoint.spark.following,
+                )
                 clock = self.checkpoint.ledger.foreseen(batch, 0, lasting.clock(batch)).clock
                 lasting.check_like(_plain_events(events), batch, clock)
             # One that the output of before may have taken would be in both.
@@ -259,10 +268,18 @@ class BatchMatcher:
     def _check_new(self, batch: int) -> None:
         """StreamError if a sink has a batch that this checkpoint does not know of: it would be a repetition."""
         known = self.checkpoint.ledger.entry(batch)
-        if known is None or known.anew:
-            for sink, *_ in self._sinks:
-                if _is_written(sink, batch):
-                    raise self._is_older_than(sink, batch)
+        if known is not None and not known.anew:
+            return
+        for sink, *_ in self._sinks:
+            if not _is_written(sink, batch):
+                continue
+            if known is None:
+                raise self._is_older_than(sink, batch)
+            raise StreamError(
+                f"{place_of(sink)} has batch {batch}, which the checkpoint {self.checkpoint.folder} has not begun "
+                "since it was planned anew",
+                suggestion="pass it over (harken stream skip), or remove it there if nobody used it",
+            )
 
     def _is_older_than(self, sink: Sink, batch: int) -> StreamError:
         return StreamError(
@@ -276,8 +293,8 @@ class BatchMatcher:
     def _rejects_place(self) -> str | None:
         return None if self.rejects is None else place_of(self.rejects)
 
-    def _note_output(self) -> None:
-        self.checkpoint.note_output(place_of(self.sink), self._rejects_place)
+    def _note_output(self, batch: int) -> None:
+        self.checkpoint.note_output(batch, place_of(self.sink), self._rejects_place)
 
     def prepared(self, events: DataFrame) -> DataFrame:
         """The stream to run on: where events are kept, changes of the subscriptions are part of it."""
@@ -304,7 +321,7 @@ class BatchMatcher:
             # Both before it is decided: the ledger names no version that nobody keeps, and whoever repeats the
             # batch is to look for it where it went.
             self._note(query, foreseen)
-            self._note_output()
+            self._note_output(batch)
         entry = self.checkpoint.ledger.enter(foreseen)
         if entry.skipped is not None:
             self._pass_over(events, entry, entry.skipped)
@@ -326,7 +343,7 @@ class BatchMatcher:
             self.checkpoint.ledger.hand_on(entry)
         self.checkpoint.note_skipped(entry.batch, reason)
         # What a stream remembers, say to drop duplicates, is written when its rows are computed.
-        if self.checkpoint.has_state:
+        if self.checkpoint.spark.has_state:
             compute(events)
 
     @contextmanager
