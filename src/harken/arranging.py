@@ -6,16 +6,18 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable
-from contextlib import suppress
 
 
-def start_beside(work: weakref.WeakMethod[Callable[[], None]]) -> None:
+def start_beside(work: weakref.WeakMethod[Callable[[], None]]) -> bool:
     """Do some work of an engine in a thread of its own, unless the engine goes first. Failing, it is told.
 
-    Without room for a thread, or when the interpreter is about to end, nothing is done.
+    False without room for a thread, or when the interpreter is about to end: then nothing is done.
     """
-    with suppress(RuntimeError):
+    try:
         threading.Thread(target=_do, args=(work,), name="harken-arranging", daemon=True).start()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _do(work: weakref.WeakMethod[Callable[[], None]]) -> None:

@@ -99,10 +99,11 @@ class Engine:
     ) -> None:
         self._parallel = checked_parallel(parallel)
         self._algorithm = algorithm
-        self._options = options
+        # What is the caller's may change, and is needed again: to save the engine, and after a change that fails.
+        self._options = {name: dict(each) if isinstance(each, Mapping) else each for name, each in options.items()}
         self.schema = schema if schema is None or isinstance(schema, Schema) else Schema(schema)
         self.limits = checked_limits(limits)
-        self._matcher = registry.create(algorithm, **options)
+        self._matcher = registry.create(algorithm, **self._options)
         if self._parallel is not None:
             check_parallel(self._matcher, self._parallel)
         self._arranges = isinstance(self._matcher, Arranging)
@@ -424,7 +425,8 @@ class Engine:
     def _arrange_beside(self) -> None:
         """Have the matcher become what suits the events, in turn with changes, while others match."""
         self._matcher.is_due = False  # type: ignore[attr-defined]  # once
-        start_beside(weakref.WeakMethod(self._arrange))
+        if not start_beside(weakref.WeakMethod(self._arrange)):
+            self._matcher.is_due = True  # type: ignore[attr-defined]  # another time
 
     def _arrange(self) -> None:
         with self._door.turn():

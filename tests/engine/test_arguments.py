@@ -12,7 +12,14 @@ import pandas as pd
 import pytest
 
 from harken import Auction, Engine, HarkenError, Limits, SymmetricEngine
-from harken.errors import ArgumentError, ArgumentTypeError, CopyError, MissingExtraError, SubscriptionError
+from harken.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    CopyError,
+    MissingExtraError,
+    SubscriptionError,
+    UnknownAlgorithmError,
+)
 
 pytestmark = pytest.mark.kernel
 
@@ -46,6 +53,14 @@ WRONG = {
     "c is a whole number from 0 on, found np.int64": lambda _: Engine("rapid", c=np.int64(3)),
     "reorder is True or False, found 'no'": lambda _: Engine("rapid", reorder="no"),
     "reorder is True or False, found None": lambda _: Engine("rapid", reorder=None),
+    "prefetch is True or False, found {}": lambda _: Engine("dynamic", prefetch={}),
+    "adapt is True or False, found 'x'": lambda _: Engine("dynamic", adapt="x"),
+    "margin is a number from 0 on, found nan": lambda _: Engine("dynamic", margin=float("nan")),
+    "margin is a number from 0 on, found 'x'": lambda _: Engine("dynamic", margin="x"),
+    "patience is a whole number from 0 on, found None": lambda _: Engine("dynamic", patience=None),
+    "space is a whole number from 0 on, found -1": lambda _: Engine("static", space=-1),
+    "checks_per_lookup is a number from 0 on, found 'x'": lambda _: Engine("static", checks_per_lookup="x"),
+    "structures is names by attribute, found the attribute 5": lambda _: Engine("pubsub", structures={5: "hash"}),
     "waiting is a whole number from 0 on, found -1": lambda _: Engine("tree", waiting=-1),
     "replace is True or False, found 'no'": lambda e: e.subscribe("a", "y = 1", replace="no"),
     "replace is True or False, found 1": lambda e: e.subscribe_many([("a", "y = 1")], replace=1),
@@ -118,3 +133,8 @@ def test_a_database_names_the_extra_that_brings_all_it_needs(monkeypatch, url, e
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
     with pytest.raises(MissingExtraError, match=rf"pip install 'harken\[{extra}\]'"):
         parsed_url(url, "a database")
+
+
+def test_an_algorithm_has_a_name():
+    with pytest.raises(UnknownAlgorithmError, match=r"no algorithm \['dynamic'\]; there are auto"):
+        Engine(["dynamic"])

@@ -230,6 +230,27 @@ def test_they_are_compared_again_when_there_are_twice_as_many(monkeypatch):
     assert compared == [200, 400, 800]
 
 
+def test_where_no_thread_can_be_started_it_is_tried_again(monkeypatch):
+    starting = threading.Thread.start
+
+    def refuse_once(thread):
+        monkeypatch.setattr(threading.Thread, "start", starting)
+        raise RuntimeError("can't start new thread")
+
+    engine = grown(200)
+    monkeypatch.setattr(threading.Thread, "start", refuse_once)
+    engine.match_batch([{"p1": True}] * ENOUGH)
+    assert "compared" not in engine.stats()
+    engine.match({"p1": True})
+    wait_until_arranged()
+    assert "compared" in engine.stats()
+
+
+def test_comparing_comes_to_an_end_however_soon_it_is_asked_for_again():
+    engine = Engine("auto", again=0)
+    assert engine._matcher._again > 0
+
+
 def test_they_are_compared_again_after_many_events_and_then_after_twice_as_many(monkeypatch):
     compared = []
     real = choice.compare

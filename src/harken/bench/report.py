@@ -6,6 +6,7 @@ import json
 import textwrap
 from dataclasses import asdict
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 
 from rich.console import Console
@@ -13,7 +14,6 @@ from rich.table import Table
 
 from harken.bench.machine import machine
 from harken.bench.measuring import Bench, Figure, Plot, Ratio, Result
-from harken.errors import MissingExtraError
 
 
 def to_dict(name: str, bench: Bench, result: Result) -> dict[str, object]:
@@ -36,16 +36,22 @@ def to_dict(name: str, bench: Bench, result: Result) -> dict[str, object]:
 
 
 def write(folder: Path, name: str, report: dict[str, object], result: Result) -> list[Path]:
-    """Write NAME.json, NAME.md and, if there is something to draw, NAME.png."""
+    """Write NAME.json, NAME.md and, if there is something to draw and it can be, NAME.png."""
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / f"{name}.json", folder / f"{name}.md"]
     written[0].write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     picture = folder / f"{name}.png"
-    if result.plot is not None:
+    drawn = result.plot is not None and can_draw()
+    if drawn and result.plot is not None:
         draw(result.plot, result.title, picture)
         written.append(picture)
-    written[1].write_text(markdown(report, result, picture if result.plot else None), encoding="utf-8")
+    written[1].write_text(markdown(report, result, picture if drawn else None), encoding="utf-8")
     return written
+
+
+def can_draw() -> bool:
+    """Whether what draws plots is installed."""
+    return find_spec("matplotlib") is not None
 
 
 def markdown(report: dict[str, object], result: Result, picture: Path | None) -> str:
@@ -140,10 +146,8 @@ MARKERS = "o^sDvP*Xdp"
 
 def draw(plot: Plot, title: str, path: Path) -> None:
     """Draw curves into a PNG."""
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise MissingExtraError("drawing a plot", "bench") from None
+    import matplotlib as mpl
+
     mpl.use("agg")
     from matplotlib import pyplot
 

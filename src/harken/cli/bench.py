@@ -73,6 +73,10 @@ def bench(
         return
     runs = {each: experiments.load(each) for name in names for each in experiments.named(name)}
     out.mkdir(parents=True, exist_ok=True)  # before an hour of measuring, not after it
+    if not report.can_draw():
+        errors.print(
+            "no plots are drawn: these need the extra 'bench'; pip install 'harken[bench]'", soft_wrap=True
+        )
     for name, run in runs.items():
         with Progress(console=errors, transient=True, disable=not errors.is_terminal) as progress:
             settings = Bench(scale.value, repeats, progress=_Bars(progress), minutes=minutes)

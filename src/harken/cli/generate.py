@@ -15,7 +15,7 @@ def generate(
     out: Annotated[Path, typer.Option(help="Folder for subscriptions.parquet and events.parquet.")],
     subscriptions: Annotated[int, typer.Option(min=0, help="How many subscriptions.")] = 100_000,
     events: Annotated[int, typer.Option(min=0, help="How many events.")] = 10_000,
-    seed: Annotated[int, typer.Option(help="The same seed makes the same data.")] = 20_001,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same data.")] = 20_001,
 ) -> None:
     """Generate one of the papers' workloads: subscriptions in compiled form, events as columns.
 

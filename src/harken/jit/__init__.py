@@ -21,6 +21,7 @@ from numba.core.compiler_lock import global_compiler_lock
 
 from harken.errors import EngineBusyError
 from harken.jit import options, sources, turns
+from harken.jit.interrupts import refresh_at_once
 from harken.jit.keeping import KeptKernels
 from harken.locking import watch_forks_last
 
@@ -123,3 +124,4 @@ class _Compiling:
 
 
 watch_forks_last(_Compiling())
+refresh_at_once()

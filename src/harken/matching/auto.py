@@ -69,7 +69,7 @@ class AutoMatcher:
 
     def __init__(self, *, small: int = SMALL, many: int = MANY, again: int = AGAIN) -> None:
         self._small, self._many = checked_count("small", small), checked_count("many", many)
-        self._again = checked_count("again", again)
+        self._again = max(1, checked_count("again", again))  # to be doubled
         self._few: ReferenceMatcher | None = ReferenceMatcher()
         self._matcher: Matcher = self._few
         self._in_use = GrowingArray(np.bool_)

@@ -78,7 +78,7 @@ def algorithms() -> dict[str, str]:
 
 def create(name: str, **options: object) -> Matcher:
     """A new, empty matcher."""
-    if name not in _ALGORITHMS:
+    if not isinstance(name, str) or name not in _ALGORITHMS:
         raise UnknownAlgorithmError(name, _ALGORITHMS)
     module, _, attribute = _ALGORITHMS[name].target.partition(":")
     kind = getattr(import_module(module), attribute)

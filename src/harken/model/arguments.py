@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from inspect import Parameter, signature
 
@@ -22,6 +23,16 @@ def checked_count(argument: str, found: object) -> int:
     if isinstance(found, bool) or not isinstance(found, int):
         raise ArgumentTypeError.of(argument, expected, repr(found))
     if found < 0:
+        raise ArgumentError.of(argument, expected, repr(found))
+    return found
+
+
+def checked_number(argument: str, found: object) -> float:
+    """A number that is neither infinite nor below 0."""
+    expected = "a number from 0 on"
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        raise ArgumentTypeError.of(argument, expected, repr(found))
+    if not 0 <= found < math.inf:
         raise ArgumentError.of(argument, expected, repr(found))
     return found
 

@@ -189,6 +189,15 @@ def test_labels_that_are_given_anew_move_what_stands_in_trees():
         assert_consistent(engine)
 
 
+def test_what_the_caller_does_with_the_structures_he_named_changes_nothing(tmp_path):
+    named = {"a": "interval-tree"}
+    engine = Engine("pubsub", structures=named)
+    engine.subscribe_many((at, f"a > {at}") for at in range(20))
+    named["a"] = "nonsense"
+    engine.save(tmp_path / "saved")
+    assert len(Engine.load(tmp_path / "saved").match({"a": 5})) == 5
+
+
 def test_an_attribute_that_nobody_asks_of_any_more_lends_its_number_with_another_structure():
     engine = Engine("pubsub", bucket_size=2, structures={"a": "interval-tree", "b": "priority-search-tree"})
     engine.subscribe_many((at, f"a > {at}") for at in range(20))

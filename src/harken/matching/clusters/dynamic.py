@@ -19,6 +19,7 @@ from harken.matching.clusters.keyed import KeyedMatcher, Schema
 from harken.matching.contract import Slots, Stats
 from harken.matching.kernels.layout import FIRST_KEY_TABLE, PREDICATE_TABLE
 from harken.matching.saving import State
+from harken.model.arguments import checked_count, checked_flag, checked_number
 
 MOST_TABLES = 256
 
@@ -60,9 +61,9 @@ class DynamicMatcher(KeyedMatcher):
         adapt: bool = True,
     ) -> None:
         super().__init__(prefetch=prefetch)
-        self.adapt = adapt
-        self._margin = margin
-        self._patience = patience
+        self.adapt = checked_flag("adapt", adapt)
+        self._margin = checked_number("margin", margin)
+        self._patience = checked_count("patience", patience)
         self._changes = 0
         self._foreseen: npt.NDArray[np.float64] | None = None
         self._moves = 0

@@ -47,6 +47,7 @@ from harken.matching.parallel.options import Parallel
 from harken.matching.parallel.record import Record
 from harken.matching.parallel.team import Team
 from harken.matching.saving import State, counted, require
+from harken.model.arguments import checked_flag
 from harken.model.events import FlatEvent
 from harken.model.expressions import Presence
 
@@ -77,7 +78,7 @@ class ClusterMatcher(EncodedMatcher):
 
     def __init__(self, *, prefetch: bool = True) -> None:
         super().__init__()
-        self._prefetch = prefetch
+        self._prefetch = checked_flag("prefetch", prefetch)
         self._store = ClusterStore()
         self._statistics = ObservedEvents()
         self._chances: Chances | None = None

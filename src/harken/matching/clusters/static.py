@@ -10,6 +10,7 @@ from harken.matching.clusters.keyed import MOST_PLACES, KeyedMatcher, Schema
 from harken.matching.clusters.schemas import Sample, Terms, choose
 from harken.matching.contract import Slots, Stats
 from harken.matching.saving import State
+from harken.model.arguments import checked_count, checked_number
 
 SAMPLED = 20_000
 """Clauses that the choice looks at."""
@@ -45,8 +46,9 @@ class StaticMatcher(KeyedMatcher):
         checks_per_lookup: float | None = None,
     ) -> None:
         super().__init__(prefetch=prefetch)
-        self._space = space
-        self._checks_per_lookup = checks_per_lookup
+        self._space = None if space is None else checked_count("space", space)
+        known = checks_per_lookup is not None
+        self._checks_per_lookup = checked_number("checks_per_lookup", checks_per_lookup) if known else None
         self._clauses_then = 0
 
     def _maintain(self, change: int) -> None:

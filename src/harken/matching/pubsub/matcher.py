@@ -268,6 +268,9 @@ def _checked_structures(structures: object) -> str | Mapping[str, str]:
         return {}
     if not isinstance(structures, str | Mapping):
         raise ArgumentTypeError.of("structures", "a name, or names by attribute", type(structures).__name__)
+    for attribute in () if isinstance(structures, str) else structures:
+        if not isinstance(attribute, str):
+            raise ArgumentTypeError.of("structures", "names by attribute", f"the attribute {attribute!r}")
     for name in [structures] if isinstance(structures, str) else structures.values():
         if not isinstance(name, str) or name not in STRUCTURES:
             raise ArgumentError.choice("structures", name, list(STRUCTURES))
