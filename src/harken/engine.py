@@ -325,7 +325,8 @@ class Engine:
     def stats(self) -> Stats:
         """What the engine holds and has done; `foreign` counts, by attribute, the foreign values of its events.
 
-        It names the first thousand attributes that have some, and has one count for all others.
+        It names the first thousand attributes that have some, and has one count for all others. Events that are
+        matched one by one are counted by the dozen; the last few of a thread are not, if the index changes then.
         """
         return self._look(self._stats)
 

@@ -72,5 +72,15 @@ def test_signals_are_held_back_and_then_handled_as_before():
         with pytest.raises(ValueError, match="itself"), held_back():
             raise ValueError("itself")
         assert signal.getsignal(signal.SIGUSR1) is handler
+
+        @held_back()
+        def failed():
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGUSR1)
+            raise ValueError("itself")
+
+        with pytest.raises(KeyboardInterrupt):
+            failed()
+        assert came == ["held", signal.SIGUSR1, signal.SIGUSR1], "each is told, whatever else is raised"
     finally:
         signal.signal(signal.SIGUSR1, before)

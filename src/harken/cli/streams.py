@@ -128,17 +128,24 @@ def _mend_rejects(place: Folder, output: Folder) -> None:
     """
     from harken.spark.streaming.spark_half import SparkHalf, notes
 
-    half = SparkHalf(place)
+    half, log = SparkHalf(place), output.child("_spark_metadata")
     half.mend()
-    written = notes(output.child("_spark_metadata")).whole
-    if written and (written[-1] >= half.new or (half.misses_files and written[-1] == half.new - 1)):
+    noted = notes(log, 1)
+    written = noted.whole[-1] if noted.whole else -1
+    torn = [each for each in noted.torn if each in half.done.whole] or half.unreadable or noted.broken
+    if torn or written >= half.new or (half.misses_files and written == half.new - 1):
         raise StreamError(
-            f"Spark has lost its file of batch {written[-1]} of the lines that cannot be read, in {place}",
+            f"Spark has lost its file of batch {max(written, half.new - 1)} of the lines that cannot be read, in "
+            f"{place} or {log}",
             suggestion=f"remove that folder, and name another one for --rejects, which gets all such lines: "
             f"{output} stays as it is",
         )
+    for number in noted.torn:  # of a batch that is repeated, and would be taken for done
+        log.remove([str(number), f".{number}.crc", f"{number}.compact", f".{number}.compact.crc"])
     if half.planned.torn or half.misses_files:
-        half.forget_planned(half.new - 1 if half.misses_files else half.new)
+        batch = half.new - 1 if half.misses_files else half.new
+        half.forget_done(batch)
+        half.forget_planned(batch)
 
 
 @dataclass(slots=True)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import functools
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -47,30 +48,46 @@ def held_back() -> Iterator[None]:
         return
     held = _Held({each: known for each in _SIGNALS if callable(known := signal.getsignal(each))})
     try:
-        for each in held.handlers:
-            signal.signal(each, held.note)
-        held.holds = True
+        held.begin()
         yield
     finally:
-        # From here on what comes is handled, though an exception of one handler keeps others from being put back.
-        held.holds = False
-        for each, known in held.handlers.items():
-            signal.signal(each, known)
-    for number in held.came:
-        signal.raise_signal(number)
+        held.end()
 
 
 class _Held:
-    """What has come meanwhile."""
+    """What comes meanwhile, for handlers that are away."""
 
-    def __init__(self, handlers: dict[signal.Signals, Any]) -> None:
-        self.handlers = handlers
-        self.holds = False
-        self.came: list[int] = []
+    def __init__(self, handlers: dict[int, Any]) -> None:
+        self._handlers = handlers
+        self._holds = False
+        self._came: list[int] = []
 
-    def note(self, number: int, frame: FrameType | None) -> None:
+    def begin(self) -> None:
+        with suppress(ValueError):  # where threading has mistaken another thread for the main one
+            for each in self._handlers:
+                signal.signal(each, self._note)
+        self._holds = True
+
+    def end(self) -> None:
+        # From here on what comes is handled, though an exception of one handler keeps others from being put back.
+        self._holds = False
+        with suppress(ValueError):
+            for each, known in self._handlers.items():
+                signal.signal(each, known)
+        self._tell()
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
         """Note a signal that has come, or have it handled as before."""
-        if self.holds:
-            self.came.append(number)
+        if self._holds:
+            self._came.append(number)
         else:
-            self.handlers[signal.Signals(number)](number, frame)
+            self._handlers[number](number, frame)
+
+    def _tell(self) -> None:
+        """Handle all that came, though one handler may raise. No signal is raised again: others would count it."""
+        if self._came:
+            number = self._came.pop(0)
+            try:
+                self._handlers[number](number, sys._getframe())
+            finally:
+                self._tell()

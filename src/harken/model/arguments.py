@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from inspect import Parameter, signature
 
@@ -28,11 +27,11 @@ def checked_count(argument: str, found: object) -> int:
 
 
 def checked_number(argument: str, found: object) -> float:
-    """A number that is neither infinite nor below 0."""
+    """A number that is not below 0; it may be infinite."""
     expected = "a number from 0 on"
     if isinstance(found, bool) or not isinstance(found, int | float):
         raise ArgumentTypeError.of(argument, expected, repr(found))
-    if not 0 <= found < math.inf:
+    if not found >= 0:  # which NaN is not
         raise ArgumentError.of(argument, expected, repr(found))
     return found
 

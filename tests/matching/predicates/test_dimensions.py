@@ -139,6 +139,10 @@ def test_events_of_very_many_attributes_are_matched_and_forgotten(variant):
     apart = [{f"a{at}": at % 3} for at in range(count)]
     assert batched(engine, apart) == [(at, at) for at in range(count)]
     assert max(width for _, width in widths_of_batch(engine, apart)) <= MOST_ROOM
+    after_wide = [few] * 4_000 + [half]
+    assert engine.match_batch([every]).num_rows == count
+    assert max(height * width for height, width in widths_of_batch(engine, after_wide)) <= 4_096 * MOST_ROOM
+    assert engine.match_batch(after_wide).num_rows == 8_000 + count // 2
     table = pa.Table.from_pylist([every, few])
     assert engine.match_batch(table).num_rows == engine.match_batch([every, few]).num_rows == count + 2
 

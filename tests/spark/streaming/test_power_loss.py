@@ -219,12 +219,15 @@ def test_a_stream_that_runs_has_lost_nothing(begun: Scene, monkeypatch: pytest.M
     [
         (b"v1\n{}\n-", True),
         (b'v1\n{"a":1}\n{"logOffset":3}', True),
-        (b'\0v1\n{}\n{"topic":{"0":5}}', True),  # as Kafka's
         (b"v1\n{}\n7", True),  # as that of rates
+        (b'v2\n{}\n0:{"logOffset":0}', True),  # as later releases of Spark may write it
+        (b"v9\nwhatever", True),
         (b"v1\n{}", True),
         (b"v1\n", False),
         (b"v1\n{}\n{", False),
         (b"v1\n{}\n\0\0\0", False),
+        (b"v2\n{}\n\0\0\0", False),
+        (b"v1\n{}\n\0\0\0\n{}", False),
         (b"\0\0\0", False),
         (b"{}\n{}\n{}", False),
     ],
@@ -234,3 +237,50 @@ def test_what_can_be_read_is_whole(tmp_path: Path, said: bytes, is_whole: bool) 
     (tmp_path / "offsets" / "4").write_bytes(b"v1\n{}\n{}")
     (tmp_path / "offsets" / "5").write_bytes(said)
     assert SparkHalf(folder_at(tmp_path)).planned.torn == ([] if is_whole else [5])
+
+
+@pytest.mark.parametrize("said", [b'\0v1\n{"topic":{"0":5}}', b"{}", b"v1\n1700000000000"])
+def test_what_sources_of_another_kind_have_noted_is_left_to_them(tmp_path: Path, said: bytes) -> None:
+    for name in ("offsets", "sources/0", "sources/named"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "offsets" / "4").write_bytes(b'v1\n{}\n{"topic":{"0":5}}')
+    (tmp_path / "sources" / "0" / "0").write_bytes(said)
+    (tmp_path / "sources" / "named" / "0").write_bytes(b"")
+    half = SparkHalf(folder_at(tmp_path))
+    half.mend()
+    assert half.unreadable == [f"{tmp_path}/sources/named/0"]
+    assert not half.misses_files
+    assert (tmp_path / "sources" / "named" / "0").exists()
+
+
+def test_notes_that_were_put_together_are_the_first_that_are_read(tmp_path: Path) -> None:
+    for name in ("offsets", "sources/0"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "offsets" / "4").write_bytes(b'v1\n{}\n{"logOffset":11}')
+    for name, said in {"8": b"", "9.compact": b"v1\n{}", "10": b"", "11": b"v1\n{}", "12": b""}.items():
+        (tmp_path / "sources" / "0" / name).write_bytes(said)
+    half = SparkHalf(folder_at(tmp_path))
+    assert half.unreadable == [f"{tmp_path}/sources/0/10"]
+    half.mend()
+    assert sorted(each.name for each in (tmp_path / "sources" / "0").iterdir()) == ["10", "11", "8", "9.compact"]
+
+
+def test_a_batch_whose_list_of_files_is_gone_is_planned_anew(begun: Scene) -> None:
+    begun.arrive((1, 1))
+    fail_once(begun, 1)
+    for name in ("1", ".1.crc"):
+        (begun.checkpoint / "spark" / "sources" / "0" / name).unlink(missing_ok=True)
+    with pytest.raises(StreamError, match=r"has lost its file of batch 1 .*have it planned anew"):
+        begun.start()
+    assert replan_batch(begun.checkpoint, begun.table) == 1
+    begun.run()
+    assert begun.matches() == {0: [(0, "a")], 1: [(1, "a")]}
+
+
+@pytest.mark.parametrize("name", ["offsets/0", "sources/0/0"])
+def test_what_nobody_can_mend_is_told(begun: Scene, name: str) -> None:
+    begun.arrive((1, 1))
+    begun.run()
+    tear(begun, name)
+    with pytest.raises(StreamError, match=rf"Spark cannot read what it noted in .*{name}; start with a new"):
+        begun.start()

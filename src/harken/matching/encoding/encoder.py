@@ -132,12 +132,10 @@ class Encoder:
         self._own.reader = None  # not for whatever interrupts this thread
         widest = max(map(len, rows))
         reader = self.reader() if known is None or not known.columns.suit(widest) else known
-        while (events := self._from_rows(rows, reader)) is None:
-            wider = reader.columns.wider(widest)
-            if len(rows) > 1 and not (wider.suit(widest) and len(rows) * wider.room <= BLOCK * MOST_ROOM):
-                break
-            reader = self.reader(wider)
-        if events is not None and reader.columns.suit(widest):
+        events = None
+        if _fits(rows, reader.columns):
+            events, reader = self._widened(rows, reader, widest)
+        if (events is not None or reader is known) and reader.columns.suit(widest):
             self._own.reader = reader
         if events is not None:
             yield start, events
@@ -145,6 +143,15 @@ class Encoder:
         half = len(rows) // 2
         yield from self._row_blocks(start, rows[:half])
         yield from self._row_blocks(start + half, rows[half:])
+
+    def _widened(self, rows: list[FlatEvent], reader: RowReader, widest: int) -> tuple[Events | None, RowReader]:
+        """Events as they are read, with as many columns as it takes; None if few have the same attributes."""
+        while (events := self._from_rows(rows, reader)) is None:
+            wider = reader.columns.wider(widest)
+            reader = self.reader(wider)
+            if len(rows) > 1 and not (wider.suit(widest) and _fits(rows, wider)):
+                break
+        return events, reader
 
     def _from_rows(self, rows: list[FlatEvent], reader: RowReader) -> Events | None:
         """Events as they are read; None if there are not columns enough."""
@@ -288,6 +295,11 @@ class _Lookup:
         else:
             values = numbers.astype(np.int64, copy=False)
             codes_by_search(values, valid, self._integers, self._integer_codes, code)
+
+
+def _fits(rows: list[FlatEvent], columns: EventColumns) -> bool:
+    """Whether events take no more memory than the most that are encoded together, with columns that are kept."""
+    return len(rows) == 1 or len(rows) * columns.room <= BLOCK * MOST_ROOM
 
 
 def _in_rows(

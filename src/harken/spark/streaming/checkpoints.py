@@ -38,7 +38,7 @@ _SUBSCRIPTIONS = "subscriptions.json"
 _OUTPUT = "output.json"
 _VALIDITY = "validity.json"
 _KINDS = "kinds.json"
-_HERE = "./"
+_HERE = "<checkpoint>/"
 _SKIPPED = "harken/skipped"
 _RECORD = re.compile(r"\d{20}\.json")
 
@@ -137,6 +137,11 @@ class Checkpoint:
                 "or the list of its events' files, in sources), or is an older copy",
                 suggestion="have it planned anew (harken stream replan), or begin with new checkpoint and output",
             )
+        if unreadable := spark.unreadable:
+            raise StreamError(
+                f"Spark cannot read what it noted in {', '.join(unreadable)}",
+                suggestion="start with a new checkpoint folder, and a new output",
+            )
         # What is done was planned and decided before: should a stream be running meanwhile, no later one is seen.
         decided = self.ledger.latest()
         if decided is not None and decided > self.spark.new:
@@ -230,7 +235,8 @@ class Checkpoint:
         known = self._output or self.outputs()
         now = {"place": place, **({} if rejects is None else {"rejects": rejects})}
         if self._output is None or not now.items() <= known.items():
-            since = known.get("since", "0") if known.get("place") == place else str(batch)
+            stays = are_one(known.get("place", place), place)
+            since = known.get("since", "0") if stays else str(batch)
             self._output = {**known, **now, "since": since}
             within = {name: self._within(said) for name, said in self._output.items()}
             self.folder.child("harken").replace(_OUTPUT, json.dumps(within).encode())

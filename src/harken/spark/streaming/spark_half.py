@@ -17,6 +17,11 @@ from harken.spark.storage import Folder
 
 _VERSION = re.compile(rb"v\d+")
 _SEEN = re.compile(rb'"logOffset":(\d+)')
+_KNOWN = b"v1"
+"""The version of Spark's notes that is understood here; of others only that they are there."""
+
+_READ = 10
+"""Notes that are looked at, at most: Spark puts so many of a source's together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,8 @@ class Files:
     whole: list[int]
     torn: list[int]
     """The latest, if nothing can be read in them."""
+    broken: list[int]
+    """Earlier ones of which that is so, which Spark reads too."""
 
 
 @dataclass(frozen=True)
@@ -46,17 +53,20 @@ class SparkHalf:
         except FileNotFoundError:
             return None
         except (KeyError, TypeError, ValueError) as error:
-            raise StreamError(f"{self.folder}/metadata is damaged: {error!r}") from error
+            raise StreamError(
+                f"{self.folder}/metadata is damaged: {error!r}",
+                suggestion="start with a new checkpoint folder, and a new output",
+            ) from error
 
     @cached_property
     def planned(self) -> Files:
         """The latest batches that were planned; Spark forgets those of long ago."""
-        return notes(self.folder.child("offsets"), lines=2)
+        return notes(self.folder.child("offsets"), 2)
 
     @cached_property
     def done(self) -> Files:
         """The latest batches that were done."""
-        return notes(self.folder.child("commits"), lines=2)
+        return notes(self.folder.child("commits"), 2, 1)
 
     @property
     def pending(self) -> int | None:
@@ -77,7 +87,15 @@ class SparkHalf:
     @property
     def misses_files(self) -> bool:
         """Whether it is not known any more which files the batch that was planned last is of."""
-        return any(torn[0] <= self._needed.get(source, -1) for source, torn in self._torn_sources.items())
+        return any(note not in self._sources[source].whole for source, note in self._needed.items())
+
+    @property
+    def unreadable(self) -> list[str]:
+        """What Spark will read, and cannot, though neither mending nor planning a batch anew would do."""
+        torn = {"offsets": self.planned.broken}
+        for source, files in self._sources.items():
+            torn[f"sources/{source}"] = files.broken if source in self._needed else [*files.broken, *files.torn]
+        return [f"{self.folder}/{kind}/{number}" for kind, numbers in torn.items() for number in numbers]
 
     def mend(self) -> None:
         """Remove what is torn and stands for nothing: Spark would end with an error for ever.
@@ -85,8 +103,8 @@ class SparkHalf:
         A batch that is not noted as done is repeated, and files that no batch was planned of are seen again.
         """
         _remove(self.folder.child("commits"), self.done.torn)
-        for source, torn in self._torn_sources.items():
-            unplanned = [each for each in torn if each > self._needed.get(source, -1)]
+        for source, note in self._needed.items():
+            unplanned = [each for each in self._sources[source].torn if each > note]
             _remove(self.folder.child(f"sources/{source}"), unplanned, "", ".compact")
 
     def forget_done(self, batch: int) -> None:
@@ -103,28 +121,43 @@ class SparkHalf:
         """By source of files, up to which of its notes the batch that was planned last needs them."""
         if not self.planned.whole:
             return {}
-        # After the version and what all sources share.
-        lines = self.folder.child("offsets").read(str(self.planned.whole[-1])).split(b"\n")[2:]
+        version, _, *lines = self.folder.child("offsets").read(str(self.planned.whole[-1])).split(b"\n")
+        if version != _KNOWN:
+            return {}
         found = {str(source): _SEEN.search(line) for source, line in enumerate(lines)}
-        return {source: int(match[1]) for source, match in found.items() if match is not None}
+        seen = {source: int(match[1]) for source, match in found.items() if match is not None}
+        return {source: note for source, note in seen.items() if source in self._names}
 
     @cached_property
-    def _torn_sources(self) -> dict[str, list[int]]:
-        """By source, the latest notes about files that cannot be read, ascending."""
+    def _names(self) -> list[str]:
+        return [each.name for each in self.folder.child("sources").entries()]
+
+    @cached_property
+    def _sources(self) -> dict[str, Files]:
+        """What each source has noted: one of files, which ones it has seen; others, whatever they like."""
         sources = self.folder.child("sources")
-        found = {each.name: notes(sources.child(each.name)).torn for each in sources.entries()}
-        return {source: torn for source, torn in found.items() if torn}
+        return {name: notes(sources.child(name), 2 if name in self._needed else 0, _READ) for name in self._names}
 
 
-def notes(folder: Folder, lines: int = 1) -> Files:
-    """Which files there are in one of Spark's logs; the latest are read until one is whole."""
-    found = {
-        int(each.name.removesuffix(".compact")): each.name for each in folder.entries() if _is_note(each.name)
-    }
-    whole, torn = sorted(found), list[int]()
-    while whole and not _is_whole(folder.read(found[whole[-1]]), lines):
-        torn.insert(0, whole.pop())
-    return Files(whole, torn)
+def notes(folder: Folder, lines: int, read: int = 2) -> Files:
+    """Which files there are in one of Spark's logs; so many of the latest are read, and more while none is whole.
+
+    Of a source's, none before those that were put together.
+    """
+    names = [each.name for each in folder.entries() if _is_note(each.name)]
+    found = {int(name.removesuffix(".compact")): name for name in names}
+    bad, last = list[int](), -1
+    for count, number in enumerate(sorted(found, reverse=True), 1):
+        if _is_whole(folder.read(found[number]), lines):
+            last = max(last, number)
+            if found[number].endswith(".compact"):
+                break
+        else:
+            bad.append(number)
+        if last >= 0 and count >= read:
+            break
+    whole, bad = sorted(found.keys() - bad), sorted(bad)
+    return Files(whole, [each for each in bad if each > last], [each for each in bad if each < last])
 
 
 def _is_note(name: str) -> bool:
@@ -132,14 +165,25 @@ def _is_note(name: str) -> bool:
 
 
 def _is_whole(content: bytes, lines: int) -> bool:
-    """Whether it begins with its format's version, goes on for some lines, and ends with what can be read."""
-    said = content.lstrip(b"\0").rstrip(b"\n").split(b"\n")  # the first notes of Kafka begin with a zero
-    if len(said) < lines or _VERSION.fullmatch(said[0]) is None:
+    """Whether it begins with its format's version, goes on for some lines, and each of these can be read.
+
+    What is of another version than is known here is whole, unless there are zeros in it; and whatever there is, if
+    no line is asked for.
+    """
+    if not lines:
+        return bool(content.strip(b"\0"))
+    said = content.rstrip(b"\n").split(b"\n")
+    if b"\0" in content or _VERSION.fullmatch(said[0]) is None:
         return False
-    if len(said) == 1 or said[-1] == b"-":  # nothing to note, and nothing of the last source
+    if said[0] != _KNOWN:
         return True
+    # A source that has nothing yet has a dash.
+    return len(said) >= lines and all(each == b"-" or _is_json(each) for each in said[1:])
+
+
+def _is_json(line: bytes) -> bool:
     try:
-        json.loads(said[-1])
+        json.loads(line)
     except ValueError:
         return False
     return True
