@@ -246,6 +246,16 @@ def test_where_no_thread_can_be_started_it_is_tried_again(monkeypatch):
     assert "compared" in engine.stats()
 
 
+def test_whoever_has_it_learn_has_families_compared_for_these_events(monkeypatch):
+    compared = []
+    real = choice.compare
+    monkeypatch.setattr(choice, "compare", lambda *given: compared.append(len(given[2])) or real(*given))
+    engine = grown(200)
+    for flag in (True, False):
+        engine.learn([{"p1": flag}] * ENOUGH)
+    assert compared == [200, 200]
+
+
 def test_comparing_comes_to_an_end_however_soon_it_is_asked_for_again():
     engine = Engine("auto", again=0)
     assert engine._matcher._again > 0

@@ -148,8 +148,8 @@ class AutoMatcher:
         if self._few is None and len(events):
             sample = EventSample()
             sample.add(events)
-            if self._has_grown() and len(sample) >= ENOUGH:
-                self._compare(sample)
+            if self._count >= max(self._many, 1) and len(sample) >= ENOUGH:
+                self._compare(sample)  # whoever asks for it has a reason
             if self._next is None and isinstance(self._matcher, Learning):
                 self._matcher.learn(events)
         self._move()
