@@ -106,3 +106,11 @@ def test_a_report_has_tables_the_papers_words_and_a_picture(tmp_path):
     assert "17 ms" in page
     assert "![A title](some.png)" in page
     assert (tmp_path / "some.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_where_nothing_can_be_drawn_the_rest_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "find_spec", lambda _: None)
+    result = Result("A title", {}, [Figure("f", "/s", (1.0,))], plot=Plot("x", "y", (Curve("c", (1.0,), (1.0,)),)))
+    written = report.write(tmp_path, "named", report.to_dict("named", Bench("small", 1), result), result)
+    assert sorted(path.name for path in written) == ["named.json", "named.md"]
+    assert "named.png" not in (tmp_path / "named.md").read_text()

@@ -20,3 +20,9 @@ def test_an_unknown_workload_is_refused(tmp_path):
     said = run("generate", "w9", "--out", str(tmp_path))
     assert said.status == 2
     assert "there are w0" in said.err
+
+
+def test_a_seed_below_zero_is_refused(tmp_path):
+    said = run("generate", "light-query", "--seed", "-1", "--out", str(tmp_path))
+    assert said.status == 2
+    assert "Invalid value for '--seed'" in said.err

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from harken.cli import jobs
 from harken.spark import Subscriptions
 from tests.cli.running import Outcome, run
 
@@ -274,6 +275,13 @@ def test_the_help_says_where_types_come_from() -> None:
 
 
 # ---------------------------------------------------------------- databases and folders of subscriptions
+
+
+def test_runs_of_one_moment_have_numbers_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harken.cli.jobs.time.time_ns", lambda: 1_800_000_000_000_000_123)
+    numbers = {jobs._number() for _ in range(20)}
+    assert len(numbers) > 15  # drawn out of a million
+    assert all(-(2**63) <= number < 0 for number in numbers)
 
 
 def test_a_database_gets_every_pair_once_however_often_it_is_run(

@@ -41,11 +41,11 @@ def write(folder: Path, name: str, report: dict[str, object], result: Result) ->
     written = [folder / f"{name}.json", folder / f"{name}.md"]
     written[0].write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     picture = folder / f"{name}.png"
-    drawn = result.plot is not None and can_draw()
-    if drawn and result.plot is not None:
-        draw(result.plot, result.title, picture)
+    plot = result.plot if can_draw() else None
+    if plot is not None:
+        draw(plot, result.title, picture)
         written.append(picture)
-    written[1].write_text(markdown(report, result, picture if drawn else None), encoding="utf-8")
+    written[1].write_text(markdown(report, result, picture if plot else None), encoding="utf-8")
     return written
 
 
