@@ -30,6 +30,7 @@ test: $(READY)
 	@$(MAKE) --no-print-directory --jobs 3 KERNELS="$(CONTRACTS)" test-compiled test-interpreted test-bounds
 
 test-compiled: $(READY)
+	@$(BIN)/python scripts/share-java.py build/spark.jsa || echo "Java starts as usual"
 	$(IN_MEMORY) $(BIN)/pytest -n 2 --dist worksteal
 
 test-fast: $(READY)

@@ -20,8 +20,12 @@ if TYPE_CHECKING:
 if IS_CHECKED:
     refuse_negative_indices()  # before any kernel is compiled
 
-# Tests run Java briefly and often: to optimise its code would cost more than it ever saves.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# Tests run Java briefly and often: to optimise its code would cost more than it ever saves, and what it loads is
+# taken from a file, if `make` has had one made (scripts/share-java.py).
+QUICK_TO_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+CLASSES = Path(__file__).parent.parent / "build" / "spark.jsa"
+SHARED = f"-XX:SharedArchiveFile={CLASSES} -Xlog:disable -Xlog:all=error:stderr" if CLASSES.exists() else ""
+os.environ.setdefault("SPARK_SUBMIT_OPTS", f"{QUICK_TO_START} {SHARED}")
 
 settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", settings.get_profile("local"), derandomize=True, print_blob=True)
@@ -70,8 +74,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A small session on two cores, started by the first test that asks for it. Its Java ends with the tests."""
     settings = {
         "spark.driver.memory": "1g",
-        # Tests are over before the best code that Java can make has paid for being made.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": QUICK_TO_START,
         "spark.local.dir": str(tmp_path_factory.mktemp("spark-scratch")),
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("spark-warehouse")),

@@ -13,12 +13,20 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 class GrowingArray(Generic[Scalar]):
     """A one-dimensional array with room to spare; `values` is the part in use."""
 
-    __slots__ = ("_fill", "_room", "_size")
+    __slots__ = ("_fill", "_room", "values")
 
     def __init__(self, dtype: type[Scalar], fill: int | float = 0, size: int = 0) -> None:
         self._fill = fill
         self._room: npt.NDArray[Scalar] = np.full(max(size, 16), fill, dtype)
-        self._size = size
+        self.values: npt.NDArray[Scalar] = self._room[:size]
+        """A view that stays valid until the array grows. Kept, as a change asks for some eighty of them."""
+
+    def __getstate__(self) -> tuple[int | float, npt.NDArray[Scalar]]:
+        return self._fill, self.values  # which a copy would otherwise hold twice
+
+    def __setstate__(self, state: tuple[int | float, npt.NDArray[Scalar]]) -> None:
+        self._fill, values = state
+        self.hold(values)
 
     @classmethod
     def of(cls, values: npt.NDArray[Scalar], fill: int | float = 0) -> GrowingArray[Scalar]:
@@ -28,12 +36,7 @@ class GrowingArray(Generic[Scalar]):
         return array
 
     def __len__(self) -> int:
-        return self._size
-
-    @property
-    def values(self) -> npt.NDArray[Scalar]:
-        """The part in use: a view that stays valid until the array grows."""
-        return self._room[: self._size]
+        return len(self.values)
 
     @property
     def dtype(self) -> type[Scalar]:
@@ -47,19 +50,22 @@ class GrowingArray(Generic[Scalar]):
 
     def grow_to(self, size: int) -> None:
         """Make at least this many values, new ones filled."""
-        if size > len(self._room):
-            larger = np.full(max(size, len(self._room) + len(self._room) // 2), self._fill, self._room.dtype)
-            larger[: self._size] = self._room[: self._size]
-            self._room = larger
-        self._size = max(self._size, size)
+        used = len(self.values)
+        if size <= used:
+            return
+        room = self._room
+        if size > len(room):
+            room = np.full(max(size, len(room) + len(room) // 2), self._fill, room.dtype)
+            room[:used] = self.values
+        self._room, self.values = room, room[:size]  # both, as no interrupt comes in between
 
     def hold(self, values: npt.NDArray[Scalar]) -> None:
         """Have these values instead, not copied until the array grows."""
-        self._room, self._size = values, len(values)
+        self._room = self.values = values
 
     def append(self, value: int | float) -> int:
         """Add one value; its place."""
-        at = self._size
+        at = len(self.values)
         self.grow_to(at + 1)
-        self._room[at] = value
+        self.values[at] = value
         return at

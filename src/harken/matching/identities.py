@@ -183,7 +183,8 @@ class Identities:
     def make(self, exchange: Exchange) -> None:
         """Make an exchange as it was prepared just before."""
         leaving, ids = exchange.leaving, exchange.ids
-        self._held.drop(leaving)
+        if len(leaving):
+            self._held.drop(leaving)
         if len(ids):
             if pa.types.is_integer(ids.type) and len(self) - len(leaving) + len(ids) > self._few:
                 self._flatten()

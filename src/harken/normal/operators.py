@@ -66,22 +66,19 @@ OperandSource: TypeAlias = Value | Type | None
 """What a predicate compares with: a constant, a mere type (for `is`), or nothing."""
 
 
-def rows_of(constraint: Constraint) -> Iterator[tuple[str, OperandSource]]:
+def rows_of(constraint: Constraint) -> Sequence[tuple[str, OperandSource]]:
     """The predicates that say a constraint: operator and operand."""
     match constraint:
-        case Absent():
-            yield "is null", None
-        case Present():
-            yield "is not null", None
-        case OneOf(values=(value,)):
-            yield "=", value
         case OneOf(values=values):
-            for value in values:
-                yield "in", value
+            return [("=" if len(values) == 1 else "in", value) for value in values]
         case Span():
-            yield from _span_rows(constraint)
+            return list(_span_rows(constraint))
+        case Absent():
+            return [("is null", None)]
+        case Present():
+            return [("is not null", None)]
         case Region(tests=tests):
-            yield from _test_rows(tests)
+            return list(_test_rows(tests))
 
 
 def _span_rows(span: Span) -> Iterator[tuple[str, OperandSource]]:

@@ -310,7 +310,7 @@ def test_clusters_are_mapped_and_their_pages_shared_until_written_to(tmp_path, m
     churn.add(30)
     churn.engine.save(tmp_path / "engine")
     store = index_of(Engine.load(tmp_path / "engine"))._store
-    for array in (store.words, store.directory, store.block_of.values.base):
+    for array in (store.words, store.directory, store.block_of.values):
         assert type(array) is np.ndarray
         assert isinstance(array.base, np.memmap)
         assert array.base.mode == "c"

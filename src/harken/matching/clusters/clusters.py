@@ -289,13 +289,13 @@ class ClusterStore:
         lines = int(self.free[0]) + (predicates + clauses) // LINE
         capacity.check("cache lines of clusters", lines, capacity.LINES)
 
-    def place(self, predicates: PredicateArrays, chances: Chances, clauses: Clauses) -> None:
-        """Put clauses under their best access paths. Linear in their number."""
-        residual = np.zeros(int(np.diff(clauses.first).max(initial=0)) + 1, np.int64)
-        asked, paths, done = nothing_asked(predicates, self.tables()), no_paths(self.tables()), 0
+    def place(self, predicates: PredicateArrays, chances: Chances, clauses: Clauses, widest: int) -> None:
+        """Put clauses, of so many predicates at most, under their best access paths. Linear in their number."""
+        tables, residual, done = self.tables(), np.zeros(widest + 1, np.int64), 0
+        asked, paths = nothing_asked(predicates, tables), no_paths(tables, len(clauses.slot))
         while True:
             done = place_clauses(
-                predicates, self.tables(), self.blocks(), self.free, chances, clauses, done, asked, paths, residual
+                predicates, tables, self.blocks(), self.free, chances, clauses, done, asked, paths, residual
             )
             if done == len(clauses.slot):
                 return

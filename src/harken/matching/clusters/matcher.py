@@ -152,12 +152,12 @@ class ClusterMatcher(EncodedMatcher):
             self._forget(dimension)
         predicates, rebanded = self._predicates, self._predicates.reband()
         self._store.make_room(len(predicates), len(predicates.dimensions), len(predicates.bands))
-        self._widest = max(self._widest, int(np.diff(clauses.first).max(initial=0)))
+        self._widest = max(self._widest, int((clauses.first[1:] - clauses.first[:-1]).max(initial=0)))
         if len(clauses.slot) >= MANY or rebanded:
             self._chances = None
         if rebanded:
             self._redistribute(self._under_ranges())
-        self._store.place(predicates.arrays(), self._estimated(), clauses)
+        self._store.place(predicates.arrays(), self._estimated(), clauses, self._widest)
 
     def _under_ranges(self) -> npt.NDArray[np.int64]:
         """The directory entries in use of ranges, and of pairs of them."""

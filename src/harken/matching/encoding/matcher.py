@@ -426,7 +426,7 @@ def _joined(parts: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
 def _sizes(forms: Sequence[NormalForm]) -> tuple[int, int, int]:
     """The clauses, predicates and attributes of some normal forms."""
     clauses = [clause for form in forms for clause in form.clauses]
-    predicates = sum(len(tuple(rows_of(each))) for clause in clauses for each in clause.values())
+    predicates = sum(len(rows_of(each)) for clause in clauses for each in clause.values())
     return len(clauses), predicates, len(set().union(*clauses))
 
 

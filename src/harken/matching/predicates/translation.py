@@ -44,22 +44,26 @@ def translate(batch: pa.RecordBatch, predicates: PredicateTable, slots: Slots) -
 
 def translate_few(batch: pa.RecordBatch, predicates: PredicateTable, slots: Slots) -> Clauses:
     """As `translate`, predicate by predicate."""
-    told = ([map(_row_of, clause) for clause in clauses] for clauses in batch.column("clauses").to_pylist())
-    return _one_by_one(told, predicates, slots)
+    told = batch.column("clauses").to_pylist()
+    return _one_by_one(
+        ([_runs(map(_row_of, clause)) for clause in clauses] for clauses in told), predicates, slots
+    )
 
 
 def translate_forms(forms: Iterable[NormalForm], predicates: PredicateTable, slots: Slots) -> Clauses:
     """As `translate`, of subscriptions in their normal form."""
-    return _one_by_one((map(_rows_of, form.clauses) for form in forms), predicates, slots)
+    return _one_by_one((map(_runs_of, form.clauses) for form in forms), predicates, slots)
 
 
-def _one_by_one(told: Iterable[Iterable[Iterable[Row]]], predicates: PredicateTable, slots: Slots) -> Clauses:
-    """Subscriptions, their clauses, and of those the predicates, all one by one."""
+def _one_by_one(
+    told: Iterable[Iterable[Iterable[list[Row]]]], predicates: PredicateTable, slots: Slots
+) -> Clauses:
+    """Subscriptions, their clauses, of those the predicates, and their rows, all one by one."""
     first, words, owners, alone = [0], list[int](), list[int](), list[bool]()
     for slot, clauses in zip(slots.tolist(), told, strict=True):
         before = len(owners)
         for clause in clauses:
-            words.extend(predicates.intern(tuple(sorted(set(run)))) for run in _runs(clause))
+            words += [predicates.intern(tuple(sorted(set(run)) if len(run) > 1 else run)) for run in clause]
             first.append(len(words))
             owners.append(slot)
         alone += [len(owners) - before == 1] * (len(owners) - before)
@@ -68,10 +72,12 @@ def _one_by_one(told: Iterable[Iterable[Iterable[Row]]], predicates: PredicateTa
     )
 
 
-def _rows_of(clause: Clause) -> Iterator[Row]:
+def _runs_of(clause: Clause) -> Iterator[list[Row]]:
     for attribute, constraint in clause.items():
-        for operator, value in rows_of(constraint):
-            yield attribute, operator, _plain(operator, operand_of(value))
+        rows = [
+            (attribute, operator, _plain(operator, operand_of(value))) for operator, value in rows_of(constraint)
+        ]
+        yield from [rows] if len(rows) == 1 else _runs(rows)
 
 
 def _row_of(fields: dict[str, Any]) -> Row:

@@ -82,10 +82,11 @@ class Paths(NamedTuple):
     """By clause and table: keys about as good (choosing.py)."""
 
 
-def no_paths(tables: Tables) -> Paths:
-    """Room for those of clauses that are placed together."""
-    table, key = np.zeros((2, TOGETHER), np.int64)
-    return Paths(table, key, np.zeros((TOGETHER, len(tables.base)), np.int64))
+def no_paths(tables: Tables, clauses: int) -> Paths:
+    """Room for those of so many clauses, as far as they are placed together."""
+    count = min(clauses, TOGETHER)
+    table, key = np.zeros((2, count), np.int64)
+    return Paths(table, key, np.zeros((count, len(tables.base)), np.int64))
 
 
 @tight
