@@ -381,25 +381,85 @@ def test_a_stream_goes_on_with_new_files_only(subscriptions: Path, events: Path,
     assert (other.status, f"error: {out} exists" in other.err) == (2, True)
 
 
+def stream(subscriptions: Path, incoming: Path, out: Path, *more: object) -> Outcome:
+    return pipeline(subscriptions, incoming, out, "--stream", "--once", *more)
+
+
 def test_a_file_that_would_make_text_of_numbers_does_not_change_a_stream(
     subscriptions: Path, tmp_path: Path
 ) -> None:
-    incoming, out, schema = tmp_path / "incoming", tmp_path / "matches", tmp_path / "schema.json"
+    incoming, out = tmp_path / "incoming", tmp_path / "matches"
     incoming.mkdir()
     (incoming / "1.jsonl").write_text('{"id": 1, "price": 150}\n')
-    more = ("--stream", "--once")
-    assert pipeline(subscriptions, incoming, out, *more).status == 0
+    assert stream(subscriptions, incoming, out).status == 0
     (incoming / "2.jsonl").write_text('{"id": 2, "price": "dear"}\n')
     (incoming / "3.jsonl").write_text('{"id": 3, "price": 150}\n')
-    refused = pipeline(subscriptions, incoming, out, *more)
+    refused = stream(subscriptions, incoming, out)
     assert refused.status == 2
     assert "note: attribute 'price' holds numbers and strings" in refused.err
-    assert "'price' was number in the events when the stream began, and is string by those of now" in refused.err
-    schema.write_text('{"price": "float", "item": "string"}')
-    declared = pipeline(subscriptions, incoming, out, *more, "--on-error", "collect", "--schema", schema)
-    assert "2 events in 1 batches, 1 matches, 1 rejects" in declared.err, declared.err
-    anew = pipeline(subscriptions, incoming, tmp_path / "anew", *more)
+    assert "Cannot parse the field name 'price' and the value dear" in refused.err
+    assert "--on-error collect leaves bad records out" in refused.err
+    collected = stream(subscriptions, incoming, out, "--on-error", "collect")
+    assert "2 events in 1 batches, 1 matches, 1 rejects" in collected.err, collected.err
+    anew = stream(subscriptions, incoming, tmp_path / "anew")
     assert "warning: 'price' is string in the events and is compared with a number: never true" in anew.err
+
+
+def test_a_stream_keeps_its_columns_whatever_files_there_are_when_it_goes_on(tmp_path: Path) -> None:
+    subscriptions, incoming, out = tmp_path / "s.jsonl", tmp_path / "incoming", tmp_path / "matches"
+    conditions = {
+        "nested": "seller.rating > 4",
+        "price": "price < 10",
+        "code": "code = '123'",
+        "later": "later > 1",
+    }
+    subscriptions.write_text(
+        "".join(json.dumps({"id": id, "expression": text}) + "\n" for id, text in conditions.items())
+    )
+    incoming.mkdir()
+    first = '{"id": 1, "seller": {"rating": 4.8}, "price": 9, "code": "A12", "later": null}\n'
+    (incoming / "1.jsonl").write_text(first)
+    assert stream(subscriptions, incoming, out).status == 0
+    assert pairs(out) == [(1, "nested"), (1, "price")]
+    (incoming / "1.jsonl").unlink()
+    # Whole columns are missing in what there is now, or of another type; one had no type so far.
+    (incoming / "2.jsonl").write_text('{"id": 2, "price": 9.5, "later": 2}\n{"id": 3, "seller": "none"}\n')
+    (incoming / "3.jsonl").write_text('{"id": 4, "code": 123}\n')
+    done = stream(subscriptions, incoming, out, "--on-error", "collect", "--rejects", tmp_path / "rejects")
+    assert done.status == 0, done.err
+    assert pairs(out) == [(1, "nested"), (1, "price"), (2, "later"), (2, "price"), (4, "code")]
+    assert [each["record"] for each in rows(tmp_path / "rejects" / "events")] == ['{"id": 3, "seller": "none"}']
+    for file in incoming.iterdir():
+        file.unlink()
+    assert stream(subscriptions, incoming, out, "--events-format", "json").status == 0, "no file tells the columns"
+    (incoming / "4.jsonl").write_text('{"id": 5}\n')
+    (incoming / "5.jsonl").write_text('{"id": 6, "seller": {"rating": 5}}\n')
+    assert stream(subscriptions, incoming, out).status == 0
+    assert pairs(out)[-1] == (6, "nested")
+
+
+def test_what_is_declared_within_an_attribute_counts_though_it_was_found_to_be_text(tmp_path: Path) -> None:
+    subscriptions, events, schema = tmp_path / "s.jsonl", tmp_path / "events.jsonl", tmp_path / "schema.json"
+    subscriptions.write_text('{"id": "good", "expression": "seller.rating > 4"}\n')
+    events.write_text('{"id": 1, "seller": {"rating": 4.8}}\n{"id": 2, "seller": "none"}\n')
+    schema.write_text('{"seller.rating": "float"}')
+    done = pipeline(subscriptions, events, tmp_path / "out", "--schema", schema, "--on-error", "collect")
+    assert "2 events, 1 matches, 1 rejects" in done.err, done.err
+
+
+def test_a_stream_of_the_command_line_is_refused_where_others_are(subscriptions: Path, tmp_path: Path) -> None:
+    incoming, out = tmp_path / "incoming", tmp_path / "matches"
+    incoming.mkdir()
+    (incoming / "1.jsonl").write_text('{"id": 1, "price": 150}\n')
+    assert pipeline(subscriptions, incoming, out).status == 0
+    beside = stream(subscriptions, incoming, out)
+    assert (beside.status, "has files that are those of no stream" in beside.err) == (2, True), beside.err
+    out = tmp_path / "table"
+    assert stream(subscriptions, incoming, out).status == 0
+    other = stream(subscriptions, incoming, out, "--format", "json")
+    assert (other.status, "is a table of parquet, not of json" in other.err) == (2, True), other.err
+    wider = stream(subscriptions, incoming, out, "--keep", "price")
+    assert (wider.status, "has the columns event, subscription" in wider.err) == (2, True), wider.err
 
 
 def test_a_stream_into_a_database_writes_its_rejects_beside(subscriptions: Path, tmp_path: Path) -> None:
@@ -433,7 +493,18 @@ def test_a_stream_into_a_database_writes_its_rejects_beside(subscriptions: Path,
     assert sorted(each["record"] for each in rows(rejects / "events")) == ["2", "4"]
     (torn / "offsets" / "1").write_bytes(b"")
     told = pipeline(subscriptions, incoming, f"sqlite:///{file}", *more)
-    assert (told.status, "Spark has lost its file of batch 1 of the lines" in told.err) == (2, True), told.err
+    assert (told.status, "Spark has lost what it noted of the lines" in told.err) == (2, True), told.err
+    for each in (torn, rejects / "events"):
+        assert str(each) in told.err
+        each.rename(tmp_path / f"old {each.name}")
+    assert pipeline(subscriptions, incoming, f"sqlite:///{file}", *more).status == 0
+    assert sorted(each["record"] for each in rows(rejects / "events")) == ["2", "4"]
+    # Rejects may go elsewhere from now on, as long as no batch is pending.
+    elsewhere = (*more[:5], tmp_path / "elsewhere", *more[6:])
+    (incoming / "3.csv").write_text("id,price\n6\n")
+    moved = pipeline(subscriptions, incoming, f"sqlite:///{file}", *elsewhere)
+    assert moved.status == 0, moved.err
+    assert [each["record"] for each in rows(tmp_path / "elsewhere" / "events")] == ["6"]
 
 
 def test_a_stream_that_fails_says_why_in_one_line(subscriptions: Path, tmp_path: Path) -> None:

@@ -231,8 +231,10 @@ def event_files(job: Job) -> EventFiles:
     from harken.spark import Subscriptions
 
     declared = Subscriptions(job.subscriptions).snapshot().rules.schema
+    if declared is None:
+        return replace(job.events, schema=job.schema)  # of events alone
     if job.schema is not None and job.schema != declared:
-        said = f"{job.subscriptions} was made with {'no' if declared is None else 'another'} schema"
+        said = f"{job.subscriptions} was made with another schema"
         raise SubscriptionError(said, suggestion="leave --schema out")
     return replace(job.events, schema=declared)
 

@@ -22,7 +22,7 @@ from harken.cli.terminal import note
 from harken.errors import OutputExistsError, StreamError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from harken.spark import DatabaseSink, Query, Subscriptions, TableSink
     from harken.spark.storage import Folder
     from harken.spark.streaming.checkpoints import Checkpoint
+    from harken.spark.streaming.spark_half import SparkHalf
 
 POLL = 0.5
 """Seconds between two looks at a stream."""
@@ -40,29 +41,28 @@ _COUNTED = "harken"
 
 def run_stream(spark: SparkSession, job: Job, stages: Stages, work: Folder) -> Outcome:
     """Match events as they come in, until there are no more (`once`) or somebody interrupts."""
-    from harken.spark.events.columns import kinds_of
     from harken.spark.events.sources import sorted_out
     from harken.spark.matching.batch import never_true
 
     _check_continues(job)
     with stages.spark_stage("read", "looking at the events", spark):
-        events = event_files(job).follow(spark, collect=job.collect)
+        events = _events(spark, job)
         job = replace(job, event_id=named_by(job, events))
-        _place(job).check_kinds({name: kind.value for name, kind in kinds_of(events.schema).items()})
     loaded, index = prepared(spark, job, stages, work)
     for each in never_true(index.state(), events.schema):
         note(f"warning: {each}")
     if job.collect:
         events = sorted_out(events)
     tally = Tally(CountingSink(_stream_sink(job), match_count(job), _begun(job)), _faults(job))
+    lines = None if job.rejects is None else Lines.of(job)
     queries: list[StreamingQuery] = []
     interrupted = False
     try:
         queries.append(_started(job, events, loaded.store, tally))
-        if job.rejects is not None:
+        if lines is not None:
             _rejects(job).remove(["subscriptions"])  # of an earlier run, as was checked
             write_refused(spark, job, loaded.refused)
-            queries.append(_started_rejects(job, events))
+            queries.append(lines.started(job, events))
         _follow(queries, tally, stages)
     except KeyboardInterrupt:
         interrupted = True
@@ -105,47 +105,89 @@ def _started(job: Job, events: DataFrame, store: Subscriptions, tally: Tally) ->
     )
 
 
-def _started_rejects(job: Job, events: DataFrame) -> StreamingQuery:
-    """A query of its own for events that cannot be matched; what it writes, it writes once."""
-    from harken.spark.events.columns import leaves
-    from harken.spark.events.sources import faulty
+def _events(spark: SparkSession, job: Job) -> DataFrame:
+    """The events to come, of the columns that the stream had so far, and those that were found since."""
+    from pyspark.sql.types import StructType
 
-    place, output = _place(job).folder.child("rejects"), _rejects(job).child("events")
-    _mend_rejects(place, output)
-    writer = faulty(events, leaves(events.schema)).writeStream.format(job.output.format)
-    writer = writer.option("checkpointLocation", place.address)
-    if _streaming(job).once:
-        writer = writer.trigger(availableNow=True)
-    elif (trigger := _streaming(job).trigger) is not None:
-        writer = writer.trigger(processingTime=trigger)
-    return writer.start(output.address)
+    place, files = _place(job), event_files(job)
+    said = place.columns()
+    known = None if said is None else StructType.fromJson(said)
+    events = files.follow(spark, collect=job.collect, known=known)
+    place.note_columns(files.with_values(spark, events.schema, known).jsonValue())
+    return events
 
 
-def _mend_rejects(place: Folder, output: Folder) -> None:
-    """Have that query go on though a loss of power has torn what Spark noted of it, unless a batch would be lost.
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The query for what cannot be read, beside that of matches; what it writes, it writes once."""
 
-    Spark's own output knows its batches by their numbers, too.
-    """
-    from harken.spark.streaming.spark_half import SparkHalf, notes
+    checkpoint: Folder
+    sink: TableSink
 
-    half, log = SparkHalf(place), output.child("_spark_metadata")
-    half.mend()
-    noted = notes(log, 1)
-    written = noted.whole[-1] if noted.whole else -1
-    torn = [each for each in noted.torn if each in half.done.whole] or half.unreadable or noted.broken
-    if torn or written >= half.new or (half.misses_files and written == half.new - 1):
-        raise StreamError(
-            f"Spark has lost its file of batch {max(written, half.new - 1)} of the lines that cannot be read, in "
-            f"{place} or {log}",
-            suggestion=f"remove that folder, and name another one for --rejects, which gets all such lines: "
-            f"{output} stays as it is",
-        )
-    for number in noted.torn:  # of a batch that is repeated, and would be taken for done
-        log.remove([str(number), f".{number}.crc", f"{number}.compact", f".{number}.compact.crc"])
-    if half.planned.torn or half.misses_files:
-        batch = half.new - 1 if half.misses_files else half.new
-        half.forget_done(batch)
-        half.forget_planned(batch)
+    @classmethod
+    def of(cls, job: Job) -> Lines:
+        """The one of a job, checked: nothing has been begun yet."""
+        from harken.spark import TableSink
+
+        sink = TableSink(_rejects(job).child("events"), job.output.format)
+        lines = cls(_place(job).folder.child("rejects"), sink)
+        lines._mend()
+        lines._check()
+        return lines
+
+    def started(self, job: Job, events: DataFrame) -> StreamingQuery:
+        """Have them written."""
+        from harken.spark.events.columns import leaves
+        from harken.spark.events.sources import faulty
+
+        writer = faulty(events, leaves(events.schema)).writeStream.foreachBatch(self._write)
+        writer = writer.option("checkpointLocation", self.checkpoint.address)
+        if _streaming(job).once:
+            writer = writer.trigger(availableNow=True)
+        elif (trigger := _streaming(job).trigger) is not None:
+            writer = writer.trigger(processingTime=trigger)
+        return writer.start()
+
+    def _write(self, lines: DataFrame, batch: int) -> None:
+        self.sink.write(batch, lines, self._query)
+
+    @property
+    def _half(self) -> SparkHalf:
+        from harken.spark.streaming.spark_half import SparkHalf
+
+        return SparkHalf(self.checkpoint)
+
+    @property
+    def _query(self) -> Query:
+        from harken.spark import Query
+
+        return Query(self._half.id() or "", str(self.checkpoint))
+
+    def _check(self) -> None:
+        """SinkError if there is something else where they are to go."""
+        owner = self.sink.owner()
+        if owner is None:
+            self.sink.check_empty(self._half.following if self._query.id else None)
+        else:
+            self._query.refuse(owner, self.sink.place)
+        self.sink.check_like(["record", "reason"], {})
+
+    def _mend(self) -> None:
+        """Have the query go on though a loss of power has torn what Spark noted, unless lines would be lost."""
+        half = self._half
+        half.mend()
+        latest = self.sink.latest_batch()
+        written = -1 if latest is None else latest
+        if half.unreadable or written >= half.new or (half.misses_files and written == half.new - 1):
+            raise StreamError(
+                f"Spark has lost what it noted of the lines that cannot be read, in {self.checkpoint}, or has an "
+                f"older copy: {self.sink.place} has batch {written}",
+                suggestion=f"move both {self.checkpoint} and {self.sink.place} elsewhere: all lines come again",
+            )
+        if half.planned.torn or half.misses_files:
+            batch = half.new - 1 if half.misses_files else half.new
+            half.forget_done(batch)
+            half.forget_planned(batch)
 
 
 @dataclass(slots=True)
@@ -175,6 +217,20 @@ class CountingSink:
     def owner(self) -> Query | None:
         """Of the other."""
         return self.sink.owner()
+
+    def check_empty(self, first: int | None = None) -> None:
+        """As the other, if it is a table."""
+        from harken.spark import TableSink
+
+        if isinstance(self.sink, TableSink):
+            self.sink.check_empty(first)
+
+    def check_like(self, columns: Sequence[str], types: Mapping[str, str]) -> None:
+        """As the other, if it is a table."""
+        from harken.spark import TableSink
+
+        if isinstance(self.sink, TableSink):
+            self.sink.check_like(columns, types)
 
     def has(self, batch: int) -> bool:
         """Whether the other has it."""

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
 import pytest
 
@@ -80,13 +81,13 @@ def test_interrupts_again_and_again_end_no_call_before_its_threads_are_done():
                 time.sleep(0.001)
             time.sleep(0.3)
             over.append(number)
-        else:
+        else:  # the others have been told to begin
+            signal.setitimer(signal.ITIMER_REAL, 0.05, 0.002)
             time.sleep(10)
 
     with raising():
-        signal.setitimer(signal.ITIMER_REAL, 0.05, 0.002)
         with team_of(3) as three, pytest.raises(KeyboardInterrupt):
-            three.run(work, lambda: stopped.append(True))
+            three.run(work, partial(stopped.append, True))
         signal.setitimer(signal.ITIMER_REAL, 0)
     assert sorted(over) == [1, 2]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -20,8 +20,18 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 from harken.errors import InputFileError
 from harken.files import sample_csv, sample_json
 from harken.model.schema import Schema
-from harken.model.values import Type
 from harken.spark.events.columns import leaves
+from harken.spark.events.found_columns import (
+    TYPES,
+    as_before,
+    declared_in,
+    has_texts,
+    of_known_type,
+    once,
+    put,
+    spark_type,
+    with_all,
+)
 from harken.spark.storage.hadoop import literally
 
 if TYPE_CHECKING:
@@ -47,16 +57,6 @@ _ENDINGS: dict[str, Format] = {
     ".jsonl": "json",
     ".ndjson": "json",
     ".parquet": "parquet",
-}
-_TYPES = {
-    Type.INT: "bigint",
-    Type.FLOAT: "double",
-    Type.STRING: "string",
-    Type.BOOL: "boolean",
-    Type.DATE: "date",
-    Type.TIMESTAMP: "timestamp",
-    Type.POINT: "array<double>",
-    Type.BOX: "array<double>",
 }
 _OPTIONS: dict[Format, dict[str, str]] = {
     # As RFC 4180 has it. Columns are found by the names in each file's header, and a line with too few or too many
@@ -108,15 +108,35 @@ class EventFiles:
             reader = reader.schema(self._raw(columns, collect))
         return self._typed(reader.load(self._address), columns)
 
-    def follow(self, spark: SparkSession, *, collect: bool = False) -> DataFrame:
+    def follow(self, spark: SparkSession, *, collect: bool = False, known: StructType | None = None) -> DataFrame:
         """The events as a stream that goes on with every file added to the folder.
 
-        The folder must hold a first file, to tell the columns, unless they are declared.
+        The folder must hold a first file, to tell the columns, unless they are declared, or `known` from an
+        earlier run. What was known stays of the type it had, whatever files there are now; numbers become wider.
         """
-        columns = self._columns(spark, following=True)
+        columns = self._columns(spark, following=True, known=known)
         assert columns is not None, "a stream cannot be read without"
         reader = spark.readStream.format(self.format).options(**self._options(collect))
         return self._typed(reader.schema(self._raw(columns, collect)).load(self._address), columns)
+
+    def with_values(self, spark: SparkSession, columns: StructType, known: StructType | None) -> StructType:
+        """Of the columns of a stream, those that are known, are declared, or had a value.
+
+        Others are of no type yet: what has no value is found to be text, which it need not stay.
+        """
+        from pyspark.sql.types import StructType
+
+        columns = StructType([field for field in columns if field.name not in _OURS])
+        if self.format == "parquet":
+            return columns
+        sure = [StructType() if known is None else known, self._declared_only() if self.schema else StructType()]
+        first = self._first()
+        if self.format == "csv" and first is not None:
+            seen = sample_csv(first).types
+            sure.append(StructType([field for field in columns if seen.get(field.name) is not None]))
+        elif self.format == "json" and _has_files(self.path) and has_texts(columns):
+            sure.append(self._inferred(spark, {"dropFieldIfAllNull": "true"}))
+        return of_known_type(columns, sure)
 
     # ---------------------------------------------------------------- inside
 
@@ -156,22 +176,41 @@ class EventFiles:
         said = sample_json(*_some(list(map(str, _files(self.path))))).remarks
         return [each for each in said if not any(each.startswith(f"attribute {name!r} ") for name in declared)]
 
-    def _columns(self, spark: SparkSession, following: bool = False) -> StructType | None:
+    def _columns(
+        self, spark: SparkSession, following: bool = False, known: StructType | None = None
+    ) -> StructType | None:
         """The columns with the types they are to have; None if Spark finds them by itself."""
         if self.format == "parquet" and not following:
             return None
-        if following and not _has_files(self.path):
+        if not following or _has_files(self.path):
+            first = self._first()
+            found = _sampled(first) if self.format == "csv" and first is not None else None
+            found = found or self._inferred(spark)
+            if known is not None:
+                found = self._continued(known, found, spark.conf.get("spark.sql.caseSensitive") == "true")
+        elif known is None:
             return self._declared_only()
-        first = self._first()
-        found = _sampled(first) if self.format == "csv" and first is not None else None
-        found = found or self._inferred(spark)
-        return found if self.format == "parquet" else _declared(found, self.schema or Schema({}))
+        else:
+            found = known
+        if self.format == "parquet" or self.schema is None:
+            return found
+        found = declared_in(found, self.schema, nested=self.format == "json")
+        return with_all(found, self._declared_only()) if following and self.format == "json" else found
 
-    def _inferred(self, spark: SparkSession) -> StructType:
+    def _continued(self, known: StructType, found: StructType, by_case: bool) -> StructType:
+        """The columns that were found, and those that were known, of the types they had.
+
+        Files of Parquet say of which types they are, and those of CSV which columns there are.
+        """
+        if self.format != "parquet":
+            found = as_before(known, found)
+        return found if self.format == "csv" else with_all(found, known, by_case)
+
+    def _inferred(self, spark: SparkSession, further: Mapping[str, str] = {}) -> StructType:
         """The columns that Spark finds. Records that cannot be read tell of none; they are met again later."""
         from pyspark.errors import AnalysisException
 
-        options = {**self._form(), "mode": "DROPMALFORMED", "inferSchema": "true"}
+        options = {**self._form(), "mode": "DROPMALFORMED", "inferSchema": "true", **further}
         try:
             return spark.read.format(self.format).options(**options).load(self._address).schema
         except AnalysisException as error:
@@ -213,7 +252,7 @@ class EventFiles:
             )
         columns = StructType()
         for name, declared in self.schema.items():
-            _put(columns, name.split(".") if self.format == "json" else [name], _TYPES[declared])
+            put(columns, name.split(".") if self.format == "json" else [name], TYPES[declared])
         return columns
 
     def _raw(self, columns: StructType, collect: bool) -> StructType:
@@ -326,70 +365,6 @@ def _sampled(path: str) -> StructType | None:
     columns = StructType()
     for name, kind in sample.types.items():
         wide = name in sample.wide
-        spoken = "string" if kind is None or (wide and name == "id") else "decimal(38,0)" if wide else _TYPES[kind]
-        columns.add(name, _parsed(spoken))
+        spoken = "string" if kind is None or (wide and name == "id") else "decimal(38,0)" if wide else TYPES[kind]
+        columns.add(name, spark_type(spoken))
     return columns if sample.types else None
-
-
-def _declared(found: StructType, schema: Schema, prefix: str = "") -> StructType:
-    """The columns that were found, with the types that are declared."""
-    from pyspark.sql.types import StructField, StructType
-
-    fields = []
-    for field in found:
-        name = prefix + field.name
-        declared = schema.get(name)
-        kind = field.dataType
-        if declared is not None:
-            kind = _parsed(_TYPES[declared])
-        elif isinstance(kind, StructType):
-            kind = _declared(kind, schema, f"{name}.")
-        fields.append(StructField(field.name, kind))
-    return StructType(fields)
-
-
-def once(columns: StructType) -> StructType:
-    """Columns some of which come more than once, each once, of a type that holds all that it was."""
-    from pyspark.sql.types import StructField, StructType
-
-    kinds: dict[str, list[DataType]] = {}
-    for field in columns:
-        kind = _within(field.dataType)
-        known = kinds.setdefault(field.name, [])
-        if kind not in known:
-            known.append(kind)
-    return StructType([StructField(name, _common(each)) for name, each in kinds.items()])
-
-
-def _within(kind: DataType) -> DataType:
-    from pyspark.sql.types import ArrayType, StructType
-
-    if isinstance(kind, StructType):
-        return once(kind)
-    return ArrayType(_within(kind.elementType)) if isinstance(kind, ArrayType) else kind
-
-
-def _common(kinds: list[DataType]) -> DataType:
-    """As Spark does it for values of different records: numbers become floats, all else text."""
-    from pyspark.sql.types import DoubleType, NumericType, StringType
-
-    if len(kinds) == 1:
-        return kinds[0]
-    return DoubleType() if all(isinstance(kind, NumericType) for kind in kinds) else StringType()
-
-
-def _put(columns: StructType, path: list[str], kind: str) -> None:
-    """Add a column, within the structs that its path names."""
-    from pyspark.sql.types import StructType
-
-    for part in path[:-1]:
-        if part not in columns.names:
-            columns.add(part, StructType())
-        columns = columns[part].dataType  # type: ignore[assignment]  # made here
-    columns.add(path[-1], _parsed(kind))
-
-
-def _parsed(kind: str) -> DataType:
-    from pyspark.sql.types import DataType
-
-    return DataType.fromDDL(kind)

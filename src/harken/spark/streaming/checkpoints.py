@@ -6,7 +6,7 @@ checkpoint/
   harken/subscriptions.json which subscriptions are matched
   harken/output.json        where the matches go, and the rejects
   harken/validity.json      whether events are kept
-  harken/kinds.json         of which kinds events were at first, where that was found out from files
+  harken/columns.json       the columns of events and their types, where these were found out from files
   harken/ledger/….json      which version of the subscriptions matched which batch
   harken/skipped/….json     batches that were given up, and why
   harken/events/            events that still hold
@@ -25,7 +25,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from harken.errors import StreamError
-from harken.model.values import Kind
 from harken.spark.storage import Folder, folder_at
 from harken.spark.streaming.ledger import Ledger
 from harken.spark.streaming.retained_events import forget_kept
@@ -37,7 +36,7 @@ _OWNER = "query.json"
 _SUBSCRIPTIONS = "subscriptions.json"
 _OUTPUT = "output.json"
 _VALIDITY = "validity.json"
-_KINDS = "kinds.json"
+_COLUMNS = "columns.json"
 _HERE = "<checkpoint>/"
 _SKIPPED = "harken/skipped"
 _RECORD = re.compile(r"\d{20}\.json")
@@ -140,7 +139,8 @@ class Checkpoint:
         if unreadable := spark.unreadable:
             raise StreamError(
                 f"Spark cannot read what it noted in {', '.join(unreadable)}",
-                suggestion="start with a new checkpoint folder, and a new output",
+                suggestion="start with a new checkpoint folder, and a new output; or, if that is a source of "
+                "files of which no batch has been planned, remove what it noted: they are seen again",
             )
         # What is done was planned and decided before: should a stream be running meanwhile, no later one is seen.
         decided = self.ledger.latest()
@@ -175,7 +175,7 @@ class Checkpoint:
     def keeps_events(self) -> bool | None:
         """Whether the stream keeps events that still hold; None if that is not known."""
         try:
-            return self._said(_VALIDITY, ["events"])["events"] == "kept"
+            return bool(self._said(_VALIDITY, ["events"])["events"] == "kept")
         except FileNotFoundError:
             return None
 
@@ -196,24 +196,19 @@ class Checkpoint:
         """Remember whether it keeps events, in a batch: Spark has found as many sources as before."""
         self._remembered(_VALIDITY, {"events": "kept" if keeps else "pass"})
 
-    def check_kinds(self, now: Mapping[str, str]) -> None:
-        """StreamError if an attribute is of another kind than when the stream began, both being known by columns.
+    def columns(self) -> dict[str, Any] | None:
+        """The columns of the events so far, as Spark writes them as JSON; None if that is not known.
 
         For events whose columns nobody has declared: one file could make text of all numbers to come.
         """
         try:
-            before = {} if self.known is None else self._said(_KINDS)
+            return None if self.known is None else self._said(_COLUMNS, ["fields"])
         except FileNotFoundError:
-            before = {}
-        known = {name: kind for name, kind in before.items() if kind != Kind.STRING.value}  # or was always null
-        for name, kind in known.items():
-            if now.get(name, kind) != kind:
-                raise StreamError(
-                    f"{name!r} was {kind} in the events when the stream began, and is {now[name]} by those of now",
-                    suggestion="move the files away that have other values, or declare it in a schema: then these "
-                    "are at fault, and the others as they were",
-                )
-        self.folder.child("harken").replace(_KINDS, json.dumps({**now, **known}).encode())
+            return None
+
+    def note_columns(self, columns: Mapping[str, Any]) -> None:
+        """Remember the columns of the events, for when the stream goes on."""
+        self.folder.child("harken").replace(_COLUMNS, json.dumps(columns).encode())
 
     def check_output(self, place: str, rejects: str | None = None) -> None:
         """StreamError if the matches of this stream, or the events it rejects, went elsewhere so far."""
@@ -284,11 +279,11 @@ class Checkpoint:
             folder.create(name, json.dumps(now).encode())
         return self._said(name, now)
 
-    def _said(self, name: str, needed: Iterable[str] = ()) -> dict[str, str]:
+    def _said(self, name: str, needed: Iterable[str] = ()) -> dict[str, Any]:
         """What a file says; StreamError if it is damaged."""
         folder = self.folder.child("harken")
         try:
-            said: dict[str, str] = json.loads(folder.read(name))
+            said: dict[str, Any] = json.loads(folder.read(name))
             if missing := [key for key in needed if key not in said]:
                 raise ValueError(f"it lacks {', '.join(missing)}")
         except (TypeError, ValueError) as error:

@@ -27,8 +27,8 @@ from harken.spark.storage import Folder
 from harken.spark.streaming.checkpoints import Checkpoint
 from harken.spark.streaming.ledger import LedgerEntry
 from harken.spark.streaming.retained_events import EventValidity, RetainedEvents
-from harken.spark.streaming.sinks import Query, Sink, TableSink
-from harken.spark.streaming.sinks.contract import Counts, Placed, Remembers, place_of
+from harken.spark.streaming.sinks import Query, Sink
+from harken.spark.streaming.sinks.contract import Counts, Placed, Remembers, Tabular, place_of
 from harken.spark.streaming.sinks.tables import sink_at
 from harken.spark.subscriptions.readers import Reader, Readers
 from harken.spark.subscriptions.subscriptions import Subscriptions
@@ -235,9 +235,9 @@ class BatchMatcher:
             owner = each.owner() if isinstance(each, Remembers) else None
             if owner is not None:
                 (known or Query("", str(self.checkpoint.folder))).refuse(owner, place_of(each))
-            elif isinstance(each, TableSink):
+            elif isinstance(each, Tabular):
                 each.check_empty(None if known is None else self.checkpoint.spark.following)
-            if isinstance(each, TableSink):
+            if isinstance(each, Tabular):
                 each.check_like(asked, self._types(events, kept))
         if known is not None:
             self.checkpoint.bind(self.subscriptions)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -86,6 +86,17 @@ class Counts(Remembers, Protocol):
 
     def latest_batch(self) -> int | None:
         """The latest batch that is there."""
+
+
+@runtime_checkable
+class Tabular(Protocol):
+    """A sink whose matches are in a folder that somebody may have put something else in."""
+
+    def check_empty(self, first: int | None = None) -> None:
+        """SinkError if there is something that no query owns; with `first`, batches from there on."""
+
+    def check_like(self, columns: Sequence[str], types: Mapping[str, str]) -> None:
+        """SinkError if what is there has other columns, or types where they are said, or another format."""
 
 
 @runtime_checkable
