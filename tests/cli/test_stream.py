@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from harken.cli.streams import CountingSink
+from harken.errors import SinkError
 from harken.spark import Subscriptions, TableSink
 from harken.spark.streaming.checkpoints import Checkpoint
-from harken.spark.streaming.sinks.contract import Counts
+from harken.spark.streaming.sinks.contract import Counts, Tabular
 from tests.cli.running import run
 
 
@@ -50,6 +51,19 @@ def test_a_batch_is_matched_with_a_later_version(checkpoint: Path, tmp_path: Pat
     assert entry.version == 3
 
 
+def test_a_batch_that_was_planned_only_is_not_taken_to_another_output(checkpoint: Path, tmp_path: Path) -> None:
+    store = Subscriptions.create(tmp_path / "subscriptions")
+    for number in range(2):
+        store.append([(number, "x = 1")])
+    repin = "stream", "repin", checkpoint, "-s", tmp_path / "subscriptions", "-o"
+    for planned in ("commits/1", "offsets/2"):
+        (checkpoint / "spark" / planned).write_text("v1\n{}")
+    Checkpoint(checkpoint).note_output(0, str(tmp_path / "matches"))
+    mistyped = run(*repin, tmp_path / "matchs")
+    assert (mistyped.status, f"went to {tmp_path / 'matches'} so far" in mistyped.err) == (2, True), mistyped.err
+    assert run(*repin, tmp_path / "matches").status == 0
+
+
 def test_a_batch_that_spark_lost_is_planned_anew(checkpoint: Path, tmp_path: Path) -> None:
     lost = "stream", "replan", checkpoint, "-o", tmp_path / "matches"
     assert "nothing in" in run(*lost).err
@@ -71,3 +85,6 @@ def test_a_sink_that_counts_is_asked_what_the_other_can_be_asked(tmp_path: Path)
     assert isinstance(sink, Counts)
     (tmp_path / "batch=3").mkdir()
     assert sink.latest_batch() == 3
+    assert isinstance(sink, Tabular)
+    with pytest.raises(SinkError, match="files that are those of no stream"):
+        sink.check_empty()

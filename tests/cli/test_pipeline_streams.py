@@ -1,0 +1,238 @@
+"""`harken pipeline --stream`: what comes later is matched as what came before."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.pipelines import MATCHES, pairs, pipeline, rows, stream
+
+pytestmark = pytest.mark.usefixtures("spark")
+
+
+def test_a_stream_collects_events_at_fault(tmp_path: Path) -> None:
+    subscriptions, incoming, schema = tmp_path / "s.jsonl", tmp_path / "incoming", tmp_path / "schema.json"
+    subscriptions.write_text('{"id": "low", "expression": "price < 3"}\n')
+    schema.write_text('{"price": "float"}')
+    incoming.mkdir()
+    pq.write_table(pa.table({"id": [1, 2, 3], "price": [1.0, float("nan"), 2.0]}), incoming / "a.parquet")
+    out, rejects = tmp_path / "matches", tmp_path / "rejects"
+    more = ("--on-error", "collect", "--rejects", rejects, "--schema", schema, "--stream", "--once")
+    done = pipeline(subscriptions, incoming, out, *more)
+    assert done.status == 0, done.err
+    assert "rejects: 0 subscriptions, 1 events" in done.err
+    assert pairs(out) == [(1, "low"), (3, "low")]
+    assert [
+        (each["event"], each["attribute"], each["value"]) for each in rows(rejects / "faults" / "batch=0")
+    ] == [(2, "price", "nan")]
+
+
+def test_a_stream_does_not_put_rejects_among_its_matches(subscriptions: Path, tmp_path: Path) -> None:
+    incoming, out = tmp_path / "incoming", tmp_path / "matches"
+    incoming.mkdir()
+    (incoming / "a.jsonl").write_text('{"id": 1, "price": 1}\n')
+    done = pipeline(subscriptions, incoming, out, "--on-error", "collect", "--rejects", out, "--stream", "--once")
+    assert done.status == 2
+    assert "rejects and output lie in each other" in done.err
+
+
+def test_a_stream_goes_on_with_new_files_only(subscriptions: Path, events: Path, tmp_path: Path) -> None:
+    incoming, out = tmp_path / "incoming", tmp_path / "matches"
+    incoming.mkdir()
+    (incoming / "1.jsonl").write_text(events.read_text())
+    first = pipeline(subscriptions, incoming, out, "--stream", "--once")
+    assert first.status == 0, first.err
+    assert "3 events in 1 batches, 3 matches, 0 rejects" in first.err
+    assert pairs(out) == MATCHES
+    (incoming / "2.jsonl").write_text('{"id": "e4", "item": "camera", "price": 250}\n')
+    second = pipeline(subscriptions, incoming, out, "--stream", "--once")
+    assert "1 events in 1 batches, 2 matches, 0 rejects" in second.err
+    assert pairs(out) == [*MATCHES, ("e4", "ann"), ("e4", "bob")]
+    third = pipeline(subscriptions, incoming, out, "--stream", "--once")
+    assert (third.status, "0 events in 0 batches, 0 matches" in third.err) == (0, True)
+    # As if the last batch had been written, and the process killed before Spark took note.
+    (tmp_path / "matches.checkpoint" / "spark" / "commits" / "1").unlink()
+    again = pipeline(subscriptions, incoming, out, "--stream", "--once")
+    assert again.status == 0, again.err
+    assert "1 events in 1 batches, 2 matches" in again.err
+    assert len(pairs(out)) == 5
+    os.rename(out / "batch=0", out / "batch=-1")
+    for name in ("0", ".0.crc", "1", ".1.crc"):
+        (tmp_path / "matches.checkpoint" / "spark" / "offsets" / name).unlink(missing_ok=True)
+    lost = pipeline(subscriptions, incoming, out, "--stream", "--once")
+    assert "older copy" in lost.err, lost.err
+    other = pipeline(subscriptions, incoming, out, "--stream", "--once", "--checkpoint", tmp_path / "other")
+    assert (other.status, f"error: {out} exists" in other.err) == (2, True)
+
+
+def test_a_file_that_would_make_text_of_numbers_does_not_change_a_stream(
+    subscriptions: Path, tmp_path: Path
+) -> None:
+    incoming, out = tmp_path / "incoming", tmp_path / "matches"
+    incoming.mkdir()
+    (incoming / "1.jsonl").write_text('{"id": 1, "price": 150}\n')
+    assert stream(subscriptions, incoming, out).status == 0
+    (incoming / "2.jsonl").write_text('{"id": 2, "price": "dear"}\n')
+    (incoming / "3.jsonl").write_text('{"id": 3, "price": 150}\n')
+    refused = stream(subscriptions, incoming, out)
+    assert refused.status == 2
+    assert "note: attribute 'price' holds numbers and strings" in refused.err
+    assert "Cannot parse the field name 'price' and the value dear" in refused.err
+    assert "--on-error collect leaves bad records out" in refused.err
+    collected = stream(subscriptions, incoming, out, "--on-error", "collect")
+    assert "2 events in 1 batches, 1 matches, 1 rejects" in collected.err, collected.err
+    anew = stream(subscriptions, incoming, tmp_path / "anew")
+    assert "warning: 'price' is string in the events and is compared with a number: never true" in anew.err
+
+
+def test_a_stream_keeps_its_columns_whatever_files_there_are_when_it_goes_on(tmp_path: Path) -> None:
+    subscriptions, incoming, out = tmp_path / "s.jsonl", tmp_path / "incoming", tmp_path / "matches"
+    conditions = {
+        "nested": "seller.rating > 4",
+        "price": "price < 10",
+        "code": "code = '123'",
+        "later": "later > 1",
+    }
+    subscriptions.write_text(
+        "".join(json.dumps({"id": id, "expression": text}) + "\n" for id, text in conditions.items())
+    )
+    incoming.mkdir()
+    first = '{"id": 1, "seller": {"rating": 4.8}, "price": 9, "code": "A12", "later": null}\n'
+    (incoming / "1.jsonl").write_text(first)
+    assert stream(subscriptions, incoming, out).status == 0
+    assert pairs(out) == [(1, "nested"), (1, "price")]
+    (incoming / "1.jsonl").unlink()
+    # Whole columns are missing in what there is now, or of another type; one had no type so far.
+    (incoming / "2.jsonl").write_text('{"id": 2, "price": 9.5, "later": 2}\n{"id": 3, "seller": "none"}\n')
+    (incoming / "3.jsonl").write_text('{"id": 4, "code": 123}\n')
+    done = stream(subscriptions, incoming, out, "--on-error", "collect", "--rejects", tmp_path / "rejects")
+    assert done.status == 0, done.err
+    assert pairs(out) == [(1, "nested"), (1, "price"), (2, "later"), (2, "price"), (4, "code")]
+    assert [each["record"] for each in rows(tmp_path / "rejects" / "events")] == ['{"id": 3, "seller": "none"}']
+    for file in incoming.iterdir():
+        file.unlink()
+    assert stream(subscriptions, incoming, out, "--events-format", "json").status == 0, "no file tells the columns"
+    (incoming / "4.jsonl").write_text('{"id": 5}\n')
+    (incoming / "5.jsonl").write_text('{"id": 6, "seller": {"rating": 5}}\n')
+    assert stream(subscriptions, incoming, out).status == 0
+    assert pairs(out)[-1] == (6, "nested")
+
+
+def test_what_is_declared_within_an_attribute_counts_though_it_was_found_to_be_text(tmp_path: Path) -> None:
+    subscriptions, events, schema = tmp_path / "s.jsonl", tmp_path / "events.jsonl", tmp_path / "schema.json"
+    subscriptions.write_text('{"id": "good", "expression": "seller.rating > 4"}\n')
+    events.write_text('{"id": 1, "seller": {"rating": 4.8}}\n{"id": 2, "seller": "none"}\n')
+    schema.write_text('{"seller.rating": "float"}')
+    done = pipeline(subscriptions, events, tmp_path / "out", "--schema", schema, "--on-error", "collect")
+    assert "2 events, 1 matches, 1 rejects" in done.err, done.err
+
+
+def test_a_stream_of_the_command_line_is_refused_where_others_are(subscriptions: Path, tmp_path: Path) -> None:
+    incoming, out = tmp_path / "incoming", tmp_path / "matches"
+    incoming.mkdir()
+    (incoming / "1.jsonl").write_text('{"id": 1, "price": 150}\n')
+    assert pipeline(subscriptions, incoming, out).status == 0
+    beside = stream(subscriptions, incoming, out)
+    assert (beside.status, "has files that are those of no stream" in beside.err) == (2, True), beside.err
+    out = tmp_path / "table"
+    assert stream(subscriptions, incoming, out).status == 0
+    other = stream(subscriptions, incoming, out, "--format", "json")
+    assert (other.status, "is a table of parquet, not of json" in other.err) == (2, True), other.err
+    wider = stream(subscriptions, incoming, out, "--keep", "price")
+    assert (wider.status, "has the columns event, subscription" in wider.err) == (2, True), wider.err
+
+
+def test_a_stream_into_a_database_writes_its_rejects_beside(subscriptions: Path, tmp_path: Path) -> None:
+    incoming, file, rejects = tmp_path / "incoming", tmp_path / "matches.db", tmp_path / "rejects"
+    incoming.mkdir()
+    (incoming / "1.csv").write_text("id,price\n1,150\n2\n3,50\n")
+    schema = tmp_path / "schema.json"
+    schema.write_text('{"price": "float", "item": "string"}')
+    more = ("--stream", "--once", "--on-error", "collect", "--rejects", rejects, "--schema", schema)
+    done = pipeline(subscriptions, incoming, f"sqlite:///{file}", *more)
+    assert done.status == 0, done.err
+    assert "3 events in 1 batches, 1 matches, 1 rejects" in done.err
+    aside = tmp_path / "aside.csv"
+    aside.write_text("id,price\n9,150\n")
+    assert pipeline(subscriptions, aside, f"sqlite:///{file}").status == 0, "a job that is run once beside it"
+    # A loss of power tears what Spark has noted of the lines that it could not read; nothing is lost or repeated.
+    torn = tmp_path / "matches.db.checkpoint" / "rejects"
+    for name in ("commits/0", "offsets/1", "sources/0/1"):
+        assert (torn / name).parent.is_dir()
+        (torn / name).write_bytes(b"")
+        (torn / name).with_name(f".{Path(name).name}.crc").unlink(missing_ok=True)
+    (incoming / "2.csv").write_text("id,price\n4\n5,150\n")
+    assert (
+        "2 events in 1 batches, 1 matches, 1 rejects"
+        in pipeline(subscriptions, incoming, f"sqlite:///{file}", *more).err
+    )
+    with sqlite3.connect(file) as database:
+        found = database.execute("select event, subscription from notifications order by 1").fetchall()
+    database.close()
+    assert found == [(1, "bob"), (5, "bob"), (9, "bob")]
+    assert sorted(each["record"] for each in rows(rejects / "events")) == ["2", "4"]
+    (torn / "offsets" / "1").write_bytes(b"")
+    told = pipeline(subscriptions, incoming, f"sqlite:///{file}", *more)
+    assert (told.status, "Spark has lost what it noted of the lines" in told.err) == (2, True), told.err
+    for each in (torn, rejects / "events"):
+        assert str(each) in told.err
+        each.rename(tmp_path / f"old {each.name}")
+    assert pipeline(subscriptions, incoming, f"sqlite:///{file}", *more).status == 0
+    assert sorted(each["record"] for each in rows(rejects / "events")) == ["2", "4"]
+    # Rejects may go elsewhere from now on, as long as no batch is pending.
+    elsewhere = (*more[:5], tmp_path / "elsewhere", *more[6:])
+    (incoming / "3.csv").write_text("id,price\n6\n")
+    moved = pipeline(subscriptions, incoming, f"sqlite:///{file}", *elsewhere)
+    assert moved.status == 0, moved.err
+    assert [each["record"] for each in rows(tmp_path / "elsewhere" / "events")] == ["6"]
+
+
+def test_a_stream_that_fails_says_why_in_one_line(subscriptions: Path, tmp_path: Path) -> None:
+    incoming, out = tmp_path / "incoming", tmp_path / "matches"
+    incoming.mkdir()
+    pq.write_table(pa.table({"id": [1], "price": [[2]]}), incoming / "1.parquet")
+    schema = tmp_path / "schema.json"
+    schema.write_text('{"item": "string", "price": "float"}')
+    done = pipeline(subscriptions, incoming, out, "--stream", "--once", "--schema", schema)
+    assert (done.status, done.err) == (2, "error: attribute 'price' is declared float, found array<bigint>\n")
+    assert list(out.glob("batch=*")) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--at", "2026-01-01"], "error: Invalid value for --at: a stream matches as of the time of each batch"),
+        (["--once", "--trigger", "1 second"], "error: Invalid value for --trigger: there is nothing to wait for"),
+        (["--trigger", "soon"], "error: Spark says: Error parsing 'soon' to interval"),
+    ],
+)
+def test_bad_options_of_a_stream_are_errors(
+    subscriptions: Path, events: Path, tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    incoming = tmp_path / "incoming"
+    incoming.mkdir()
+    events.rename(incoming / events.name)
+    done = pipeline(subscriptions, incoming, tmp_path / "matches", "--stream", *arguments)
+    assert (done.status, done.out, (tmp_path / "matches").exists()) == (2, "", False)
+    assert done.err.startswith(said), done.err
+
+
+def test_a_stream_needs_to_know_its_columns(subscriptions: Path, tmp_path: Path) -> None:
+    incoming = tmp_path / "incoming"
+    incoming.mkdir()
+    more = ("--stream", "--once", "--events-format", "json")
+    done = pipeline(subscriptions, incoming, tmp_path / "matches", *more)
+    assert (done.status, "put a first file there, or declare them in a schema" in done.err) == (2, True)
+    schema = tmp_path / "schema.json"
+    schema.write_text('{"id": "string", "price": "float", "item": "string", "seller.rating": "float"}')
+    done = pipeline(subscriptions, incoming, tmp_path / "matches", *more, "--schema", schema)
+    assert (done.status, "0 events in 0 batches" in done.err) == (0, True)
+    (incoming / "1.json").write_text('{"id": "e", "price": 200, "seller": {"rating": 4.5}}\n')
+    pipeline(subscriptions, incoming, tmp_path / "matches", *more, "--schema", schema)
+    assert pairs(tmp_path / "matches") == [("e", "bob")]
