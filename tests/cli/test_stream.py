@@ -51,19 +51,6 @@ def test_a_batch_is_matched_with_a_later_version(checkpoint: Path, tmp_path: Pat
     assert entry.version == 3
 
 
-def test_a_batch_that_was_planned_only_is_not_taken_to_another_output(checkpoint: Path, tmp_path: Path) -> None:
-    store = Subscriptions.create(tmp_path / "subscriptions")
-    for number in range(2):
-        store.append([(number, "x = 1")])
-    repin = "stream", "repin", checkpoint, "-s", tmp_path / "subscriptions", "-o"
-    for planned in ("commits/1", "offsets/2"):
-        (checkpoint / "spark" / planned).write_text("v1\n{}")
-    Checkpoint(checkpoint).note_output(0, str(tmp_path / "matches"))
-    mistyped = run(*repin, tmp_path / "matchs")
-    assert (mistyped.status, f"went to {tmp_path / 'matches'} so far" in mistyped.err) == (2, True), mistyped.err
-    assert run(*repin, tmp_path / "matches").status == 0
-
-
 def test_a_batch_that_spark_lost_is_planned_anew(checkpoint: Path, tmp_path: Path) -> None:
     lost = "stream", "replan", checkpoint, "-o", tmp_path / "matches"
     assert "nothing in" in run(*lost).err
