@@ -74,7 +74,7 @@ def test_a_stream_goes_on_with_new_files_only(subscriptions: Path, events: Path,
 def test_a_file_that_would_make_text_of_numbers_does_not_change_a_stream(
     subscriptions: Path, tmp_path: Path
 ) -> None:
-    incoming, out = tmp_path / "incoming", tmp_path / "matches"
+    incoming, out, schema = tmp_path / "incoming", tmp_path / "matches", tmp_path / "schema.json"
     incoming.mkdir()
     (incoming / "1.jsonl").write_text('{"id": 1, "price": 150}\n')
     assert stream(subscriptions, incoming, out).status == 0
@@ -83,45 +83,103 @@ def test_a_file_that_would_make_text_of_numbers_does_not_change_a_stream(
     refused = stream(subscriptions, incoming, out)
     assert refused.status == 2
     assert "note: attribute 'price' holds numbers and strings" in refused.err
-    assert "Cannot parse the field name 'price' and the value dear" in refused.err
-    assert "--on-error collect leaves bad records out" in refused.err
-    collected = stream(subscriptions, incoming, out, "--on-error", "collect")
-    assert "2 events in 1 batches, 1 matches, 1 rejects" in collected.err, collected.err
+    assert "'price' was number in the events when the stream began, and is string by those of now" in refused.err
+    schema.write_text('{"price": "float", "item": "string"}')
+    declared = stream(subscriptions, incoming, out, "--on-error", "collect", "--schema", schema)
+    assert "2 events in 1 batches, 1 matches, 1 rejects" in declared.err, declared.err
     anew = stream(subscriptions, incoming, tmp_path / "anew")
     assert "warning: 'price' is string in the events and is compared with a number: never true" in anew.err
 
 
-def test_a_stream_keeps_its_columns_whatever_files_there_are_when_it_goes_on(tmp_path: Path) -> None:
-    subscriptions, incoming, out = tmp_path / "s.jsonl", tmp_path / "incoming", tmp_path / "matches"
-    conditions = {
-        "nested": "seller.rating > 4",
-        "price": "price < 10",
-        "code": "code = '123'",
-        "later": "later > 1",
-    }
-    subscriptions.write_text(
-        "".join(json.dumps({"id": id, "expression": text}) + "\n" for id, text in conditions.items())
+def wishes(folder: Path, **conditions: str) -> Path:
+    """Subscriptions, by their ids."""
+    file = folder / "wishes.jsonl"
+    file.write_text("".join(json.dumps({"id": id, "expression": text}) + "\n" for id, text in conditions.items()))
+    return file
+
+
+def noted(file: Path) -> dict[str, object]:
+    """The columns that a stream remembers, and their types."""
+    return {each["name"]: each["type"] for each in json.loads(file.read_text())["fields"]}
+
+
+def test_a_stream_keeps_its_columns_though_no_file_has_them_when_it_goes_on(tmp_path: Path) -> None:
+    subscriptions = wishes(
+        tmp_path,
+        nested="seller.rating > 4",
+        price="price < 10",
+        code="code = '123'",
+        later="later > 1",
+        near="at WITHIN BOX(0, 0, 3, 3)",
     )
+    incoming, out, columns = tmp_path / "incoming", tmp_path / "matches", "matches.checkpoint/harken/columns.json"
     incoming.mkdir()
-    first = '{"id": 1, "seller": {"rating": 4.8}, "price": 9, "code": "A12", "later": null}\n'
-    (incoming / "1.jsonl").write_text(first)
+    without = '"later": null, "at": [], "none": {"x": null}'
+    (incoming / "1.jsonl").write_text(
+        f'{{"id": 1, "seller": {{"rating": 4.8}}, "price": 9, "code": "A12", {without}}}\n'
+    )
     assert stream(subscriptions, incoming, out).status == 0
     assert pairs(out) == [(1, "nested"), (1, "price")]
+    assert noted(tmp_path / columns).keys() == {"code", "id", "price", "seller"}, "what had a value"
     (incoming / "1.jsonl").unlink()
-    # Whole columns are missing in what there is now, or of another type; one had no type so far.
-    (incoming / "2.jsonl").write_text('{"id": 2, "price": 9.5, "later": 2}\n{"id": 3, "seller": "none"}\n')
-    (incoming / "3.jsonl").write_text('{"id": 4, "code": 123}\n')
-    done = stream(subscriptions, incoming, out, "--on-error", "collect", "--rejects", tmp_path / "rejects")
+    # Some columns are missing in the files of now, or null, or of wider numbers; some had no type so far.
+    (incoming / "2.jsonl").write_text('{"id": 2, "price": 9.5, "later": 2, "code": null, "at": [1.5, 2]}\n')
+    done = stream(subscriptions, incoming, out)
     assert done.status == 0, done.err
-    assert pairs(out) == [(1, "nested"), (1, "price"), (2, "later"), (2, "price"), (4, "code")]
-    assert [each["record"] for each in rows(tmp_path / "rejects" / "events")] == ['{"id": 3, "seller": "none"}']
-    for file in incoming.iterdir():
-        file.unlink()
-    assert stream(subscriptions, incoming, out, "--events-format", "json").status == 0, "no file tells the columns"
-    (incoming / "4.jsonl").write_text('{"id": 5}\n')
-    (incoming / "5.jsonl").write_text('{"id": 6, "seller": {"rating": 5}}\n')
+    assert pairs(out)[2:] == [(2, "later"), (2, "near"), (2, "price")]
+    (incoming / "2.jsonl").unlink()
+    (incoming / "3.jsonl").write_text('{"id": 3}\n')
+    before = noted(tmp_path / columns)
     assert stream(subscriptions, incoming, out).status == 0
-    assert pairs(out)[-1] == (6, "nested")
+    assert noted(tmp_path / columns) == before
+    assert before["price"] == "double"
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "said"),
+    [
+        (
+            '{"id": 1, "x": {"y": 4}}',
+            '{"id": 2, "x": "none"}',
+            "'x.y' was number in the events when the stream began",
+        ),
+        ('{"id": 1, "x": "A12"}', '{"id": 2, "x": 123}', "'x' was string in the events when the stream began"),
+        ('{"id": 1, "x": 1}', '{"id": 2, "x": [1, 2]}', "and is array<bigint> by those of now"),
+        ("id,x\n1,2026-01-01\n", "id,x\n2,2026-01-01T10:00:00Z\n", "'x' was date in the events"),
+        ("id,x\n1,A12\n", "id,x\n2,123\n", "'x' was string in the events"),
+    ],
+)
+def test_a_stream_is_refused_where_its_columns_are_of_another_kind(
+    first: str, then: str, said: str, tmp_path: Path
+) -> None:
+    subscriptions, incoming, out = wishes(tmp_path, a="x IS NOT NULL"), tmp_path / "incoming", tmp_path / "matches"
+    incoming.mkdir()
+    name = "csv" if first.startswith("id,") else "jsonl"
+    (incoming / f"1.{name}").write_text(first)
+    assert stream(subscriptions, incoming, out).status == 0
+    (incoming / f"1.{name}").unlink()
+    (incoming / f"2.{name}").write_text(then)
+    refused = stream(subscriptions, incoming, out)
+    assert (refused.status, said in refused.err) == (2, True), refused.err
+    (incoming / f"2.{name}").unlink()
+    (incoming / f"3.{name}").write_text(first)
+    assert stream(subscriptions, incoming, out).status == 0, "a start that was refused leaves nothing"
+
+
+def test_a_start_that_is_refused_changes_no_column(tmp_path: Path) -> None:
+    subscriptions, incoming, out = wishes(tmp_path, low="price < 10"), tmp_path / "incoming", tmp_path / "matches"
+    schema = tmp_path / "schema.json"
+    schema.write_text('{"price": "string"}')
+    incoming.mkdir()
+    (incoming / "1.jsonl").write_text('{"id": 1, "price": 9}\n')
+    assert stream(subscriptions, incoming, out).status == 0
+    (incoming / "2.jsonl").write_text('{"id": 2, "price": 8}\n')
+    assert stream(subscriptions, incoming, out, "--schema", schema).status == 2
+    assert stream(subscriptions, incoming, out).status == 0
+    assert pairs(out) == [(1, "low"), (2, "low")]
+    (tmp_path / "matches.checkpoint" / "harken" / "columns.json").write_text("{")
+    torn = stream(subscriptions, incoming, out)
+    assert (torn.status, "remove harken/columns.json there" in torn.err) == (2, True), torn.err
 
 
 def test_what_is_declared_within_an_attribute_counts_though_it_was_found_to_be_text(tmp_path: Path) -> None:

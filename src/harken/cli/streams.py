@@ -19,13 +19,14 @@ from harken.cli.jobs import (
 )
 from harken.cli.stages import Stages
 from harken.cli.terminal import note
-from harken.errors import OutputExistsError, StreamError
+from harken.errors import OutputExistsError, SinkError, StreamError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
 
     from harken.spark import DatabaseSink, Query, Subscriptions, TableSink
     from harken.spark.storage import Folder
@@ -46,7 +47,9 @@ def run_stream(spark: SparkSession, job: Job, stages: Stages, work: Folder) -> O
 
     _check_continues(job)
     with stages.spark_stage("read", "looking at the events", spark):
-        events = _events(spark, job)
+        files = event_files(job)
+        columns, known = files.columns_to_follow(spark, _known_columns(job))
+        events = files.follow(spark, columns, collect=job.collect)
         job = replace(job, event_id=named_by(job, events))
     loaded, index = prepared(spark, job, stages, work)
     for each in never_true(index.state(), events.schema):
@@ -59,6 +62,7 @@ def run_stream(spark: SparkSession, job: Job, stages: Stages, work: Folder) -> O
     interrupted = False
     try:
         queries.append(_started(job, events, loaded.store, tally))
+        _place(job).note_columns(known.jsonValue())  # not before all that a start may be refused for
         if lines is not None:
             _rejects(job).remove(["subscriptions"])  # of an earlier run, as was checked
             write_refused(spark, job, loaded.refused)
@@ -105,16 +109,18 @@ def _started(job: Job, events: DataFrame, store: Subscriptions, tally: Tally) ->
     )
 
 
-def _events(spark: SparkSession, job: Job) -> DataFrame:
-    """The events to come, of the columns that the stream had so far, and those that were found since."""
+def _known_columns(job: Job) -> StructType | None:
+    """The columns that the stream has had so far."""
     from pyspark.sql.types import StructType
 
-    place, files = _place(job), event_files(job)
-    said = place.columns()
-    known = None if said is None else StructType.fromJson(said)
-    events = files.follow(spark, collect=job.collect, known=known)
-    place.note_columns(files.with_values(spark, events.schema, known).jsonValue())
-    return events
+    try:
+        said = _place(job).columns()
+        return None if said is None else StructType.fromJson(said)
+    except Exception as error:  # Spark says in many ways that it does not understand
+        raise StreamError(
+            f"{_place(job).folder} does not say of which columns events are: {error!r}",
+            suggestion="remove harken/columns.json there: they are those of the files there are",
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +171,10 @@ class Lines:
 
     def _check(self) -> None:
         """SinkError if there is something else where they are to go."""
+        if self.sink.folder.child("_spark_metadata").entries():
+            raise SinkError(
+                f"{self.sink.place} is a table that Spark itself wrote", suggestion="move it elsewhere"
+            )
         owner = self.sink.owner()
         if owner is None:
             self.sink.check_empty(self._half.following if self._query.id else None)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from harken.model.schema import Schema
 from harken.model.values import Type
-from harken.spark.events.columns import leaves
+from harken.spark.events.columns import kinds_of, leaves
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
@@ -38,7 +38,9 @@ def declared_in(found: StructType, schema: Schema, prefix: str = "", *, nested: 
             kind = spark_type(TYPES[declared])
         elif isinstance(kind, StructType):
             kind = declared_in(kind, schema, f"{name}.", nested=nested)
-        elif nested and (within := [each for each in schema if each.startswith(f"{name}.")]):
+        elif nested and (
+            within := [each for each in schema if each.startswith(f"{name}.") and each not in found.names]
+        ):
             kind = StructType()
             for each in within:
                 put(kind, each.removeprefix(f"{name}.").split("."), TYPES[schema[each]])
@@ -63,47 +65,64 @@ def with_all(columns: StructType, others: StructType, by_case: bool = True) -> S
     )
 
 
-def as_before(known: StructType, found: StructType) -> StructType:
-    """The columns that were found, of the types that they had; numbers are as wide as either."""
+def as_wide(columns: StructType, others: StructType) -> StructType:
+    """Columns, of numbers as wide as they are and as others of these names are."""
     from pyspark.sql.types import StructField, StructType
 
     fields = []
-    for field in found:
-        before = known[field.name].dataType if field.name in known.names else None
-        kind = field.dataType if before is None else _type_as_before(before, field.dataType)
-        fields.append(StructField(field.name, kind))
+    for field in columns:
+        other = others[field.name].dataType if field.name in others.names else field.dataType
+        fields.append(StructField(field.name, _as_wide(field.dataType, other)))
     return StructType(fields)
 
 
-def _type_as_before(before: DataType, now: DataType) -> DataType:
-    from pyspark.sql.types import DecimalType, IntegralType, NumericType, StructType
+def _as_wide(kind: DataType, other: DataType) -> DataType:
+    from pyspark.sql.types import ArrayType, DecimalType, IntegralType, NumericType, StructType
 
-    if isinstance(before, StructType) and isinstance(now, StructType):
-        return as_before(before, now)
-    if before == now or not (isinstance(before, NumericType) and isinstance(now, NumericType)):
-        return before
-    digits = [each.precision if isinstance(each, DecimalType) else 0 for each in (before, now)]
-    if all(isinstance(each, IntegralType) or not getattr(each, "scale", 1) for each in (before, now)):
-        return before if digits[0] > digits[1] else now
-    return _common([before, now])
-
-
-def has_texts(columns: StructType) -> bool:
-    """Whether one of the columns, or of what is within them, is of text."""
-    return any(leaf.kind == "string" for leaf in leaves(columns).values())
+    if isinstance(kind, StructType) and isinstance(other, StructType):
+        return as_wide(kind, other)
+    if isinstance(kind, ArrayType) and isinstance(other, ArrayType):
+        return ArrayType(_as_wide(kind.elementType, other.elementType))
+    if kind == other or not (isinstance(kind, NumericType) and isinstance(other, NumericType)):
+        return kind
+    if all(isinstance(each, IntegralType) or not getattr(each, "scale", 1) for each in (kind, other)):
+        return max(kind, other, key=lambda each: each.precision if isinstance(each, DecimalType) else 0)
+    return _common([kind, other])
 
 
-def of_known_type(columns: StructType, sure: Sequence[StructType]) -> StructType:
-    """Columns without those of text that are none of the sure ones."""
-    from pyspark.sql.types import StringType, StructField, StructType
+def of_other_kinds(known: StructType, now: StructType) -> Iterator[tuple[str, str, str]]:
+    """The attributes whose values are of another kind than was known, or that cannot be there any more.
+
+    Each with what it was and what there is instead.
+    """
+    kinds, found = kinds_of(now), leaves(now)
+    for name, kind in kinds_of(known).items():
+        parts = name.split(".")
+        above = [".".join(parts[:length]) for length in range(1, len(parts))]
+        if name in found and kinds.get(name) != kind:
+            yield name, kind.value, kinds[name].value if name in kinds else found[name].kind
+        elif name not in found and (leaf := next((each for each in above if each in found), None)):
+            yield name, kind.value, f"in {leaf!r}, which is {found[leaf].kind}"
+
+
+def may_be_empty(columns: StructType) -> bool:
+    """Whether one of the columns, or of what is within them, is of a type that Spark finds where no value is."""
+    empty = ("string", "array<string>")
+    return any(leaf.kind in empty for leaf in leaves(columns).values()) or "struct<>" in columns.simpleString()
+
+
+def among(columns: StructType, others: Sequence[StructType]) -> StructType:
+    """The columns that are among others too, and what of them is; no struct of which nothing is."""
+    from pyspark.sql.types import StructField, StructType
 
     fields = []
     for field in columns:
-        same = [each[field.name].dataType for each in sure if field.name in each.names]
+        same = [each[field.name].dataType for each in others if field.name in each.names]
         kind = field.dataType
         if isinstance(kind, StructType):
-            kind = of_known_type(kind, [each for each in same if isinstance(each, StructType)])
-        if not isinstance(kind, StringType) or same:
+            kind = among(kind, [each for each in same if isinstance(each, StructType)])
+            same = [kind] if kind.fields else []
+        if same:
             fields.append(StructField(field.name, kind))
     return StructType(fields)
 

@@ -23,10 +23,11 @@ from harken.model.schema import Schema
 from harken.spark.events.columns import leaves
 from harken.spark.events.found_columns import (
     TYPES,
-    as_before,
+    among,
+    as_wide,
     declared_in,
-    has_texts,
-    of_known_type,
+    may_be_empty,
+    of_other_kinds,
     once,
     put,
     spark_type,
@@ -108,35 +109,42 @@ class EventFiles:
             reader = reader.schema(self._raw(columns, collect))
         return self._typed(reader.load(self._address), columns)
 
-    def follow(self, spark: SparkSession, *, collect: bool = False, known: StructType | None = None) -> DataFrame:
-        """The events as a stream that goes on with every file added to the folder.
-
-        The folder must hold a first file, to tell the columns, unless they are declared, or `known` from an
-        earlier run. What was known stays of the type it had, whatever files there are now; numbers become wider.
-        """
-        columns = self._columns(spark, following=True, known=known)
-        assert columns is not None, "a stream cannot be read without"
+    def follow(
+        self, spark: SparkSession, columns: StructType | None = None, *, collect: bool = False
+    ) -> DataFrame:
+        """The events as a stream that goes on with every file added to the folder, of the `columns_to_follow`."""
+        columns = self.columns_to_follow(spark)[0] if columns is None else columns
         reader = spark.readStream.format(self.format).options(**self._options(collect))
         return self._typed(reader.schema(self._raw(columns, collect)).load(self._address), columns)
 
-    def with_values(self, spark: SparkSession, columns: StructType, known: StructType | None) -> StructType:
-        """Of the columns of a stream, those that are known, are declared, or had a value.
+    def columns_to_follow(
+        self, spark: SparkSession, known: StructType | None = None
+    ) -> tuple[StructType, StructType]:
+        """The columns of a stream, and those that are to be `known` when it goes on.
 
-        Others are of no type yet: what has no value is found to be text, which it need not stay.
+        The folder must hold a first file, to tell them, unless they are declared. Columns that were known are
+        there though no file has them now, numbers as wide as they were; InputFileError if one is of another kind.
+        To be known are those that had a value so far, or are declared.
         """
         from pyspark.sql.types import StructType
 
-        columns = StructType([field for field in columns if field.name not in _OURS])
-        if self.format == "parquet":
-            return columns
-        sure = [StructType() if known is None else known, self._declared_only() if self.schema else StructType()]
-        first = self._first()
-        if self.format == "csv" and first is not None:
-            seen = sample_csv(first).types
-            sure.append(StructType([field for field in columns if seen.get(field.name) is not None]))
-        elif self.format == "json" and _has_files(self.path) and has_texts(columns):
-            sure.append(self._inferred(spark, {"dropFieldIfAllNull": "true"}))
-        return of_known_type(columns, sure)
+        known = StructType() if known is None else known
+        found = self._columns(spark, following=True)
+        assert found is not None, "a stream cannot be read without"
+        sure = self._with_values(spark, found)
+        for name, before, now in of_other_kinds(known, sure):
+            raise InputFileError(
+                self.path,
+                f"{name!r} was {before} in the events when the stream began, and is {now} by those of now",
+                suggestion="move the files away that have other values, or declare it in a schema: then these are "
+                "at fault, and the others as they were",
+            )
+        by_case = spark.conf.get("spark.sql.caseSensitive") == "true"
+        sure = with_all(sure if self.format == "parquet" else as_wide(sure, known), known, by_case)
+        columns = with_all(sure, found, by_case)
+        if self.format == "csv":  # whose files say which columns there are
+            columns = StructType([columns[name] if name in columns.names else found[name] for name in found.names])
+        return columns, sure
 
     # ---------------------------------------------------------------- inside
 
@@ -176,35 +184,34 @@ class EventFiles:
         said = sample_json(*_some(list(map(str, _files(self.path))))).remarks
         return [each for each in said if not any(each.startswith(f"attribute {name!r} ") for name in declared)]
 
-    def _columns(
-        self, spark: SparkSession, following: bool = False, known: StructType | None = None
-    ) -> StructType | None:
+    def _columns(self, spark: SparkSession, following: bool = False) -> StructType | None:
         """The columns with the types they are to have; None if Spark finds them by itself."""
         if self.format == "parquet" and not following:
             return None
-        if not following or _has_files(self.path):
-            first = self._first()
-            found = _sampled(first) if self.format == "csv" and first is not None else None
-            found = found or self._inferred(spark)
-            if known is not None:
-                found = self._continued(known, found, spark.conf.get("spark.sql.caseSensitive") == "true")
-        elif known is None:
+        if following and not _has_files(self.path):
             return self._declared_only()
-        else:
-            found = known
+        first = self._first()
+        found = _sampled(first) if self.format == "csv" and first is not None else None
+        found = found or self._inferred(spark)
         if self.format == "parquet" or self.schema is None:
             return found
-        found = declared_in(found, self.schema, nested=self.format == "json")
-        return with_all(found, self._declared_only()) if following and self.format == "json" else found
+        return declared_in(found, self.schema, nested=self.format == "json")
 
-    def _continued(self, known: StructType, found: StructType, by_case: bool) -> StructType:
-        """The columns that were found, and those that were known, of the types they had.
+    def _with_values(self, spark: SparkSession, columns: StructType) -> StructType:
+        """The columns that had a value, or are declared: others are found to be text, and need not stay so."""
+        from pyspark.sql.types import StringType, StructType
 
-        Files of Parquet say of which types they are, and those of CSV which columns there are.
-        """
-        if self.format != "parquet":
-            found = as_before(known, found)
-        return found if self.format == "csv" else with_all(found, known, by_case)
+        first, declared = self._first(), self._declared_only() if self.schema else StructType()
+        if self.format == "parquet" or not _has_files(self.path):
+            return columns
+        if self.format == "json":
+            seen = self._inferred(spark, {"dropFieldIfAllNull": "true"}) if may_be_empty(columns) else columns
+        elif first is not None:
+            types = sample_csv(first).types
+            seen = StructType([field for field in columns if types.get(field.name) is not None])
+        else:
+            seen = StructType([field for field in columns if not isinstance(field.dataType, StringType)])
+        return among(columns, [seen, declared])
 
     def _inferred(self, spark: SparkSession, further: Mapping[str, str] = {}) -> StructType:
         """The columns that Spark finds. Records that cannot be read tell of none; they are met again later."""
