@@ -32,7 +32,8 @@ LONG = {
     *("damage", "exits", "faults", "first-use", "growth", "symmetric-encodings", "symmetric-faults"),
     *("pubsub-fig8", "pubsub-fig9", "rapid-fig4", "rapid-fig6"),
     *("parallel-fig6", "parallel-fig8", "parallel-fig9", "parallel-fig10", "parallel-fig12", "parallel-fig14"),
-    *("parallel-fig15", "parallel-arrow"),
+    *("parallel-fig13", "parallel-fig15", "parallel-arrow"),
+    *("fabret-fig3b", "fabret-fig4b", "fabret-predicates", "symmetric-fig7"),
 }
 """Those that take their time even so: they start Spark, servers or many processes, or are like another one."""
 
