@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -23,16 +20,10 @@ AT_A_TIME = 100
 """Times a second that some come, and that some leave."""
 
 
-PROMPT = 0.0005
-"""Seconds after which the interpreter is handed over to a thread that waits for it, if a service asks for that."""
-
-
 class Seen(NamedTuple):
     """What matching was like beside so many updates."""
 
     asked: int
-    handover: float | None
-    """After how many seconds the interpreter is handed over; None if as Python does it."""
     made: float
     """Updates per second, in truth."""
     rate: float
@@ -88,17 +79,7 @@ class _Updates(threading.Thread):
             self._scene.engine.unsubscribe_many(ids)
 
 
-@contextmanager
-def _handing_over(seconds: float | None) -> Iterator[None]:
-    before = sys.getswitchinterval()
-    try:
-        sys.setswitchinterval(before if seconds is None else seconds)
-        yield
-    finally:
-        sys.setswitchinterval(before)
-
-
-def _seen(scene: Scene, rate: int, handover: float | None, seconds: float, first_id: int) -> Seen:
+def _seen(scene: Scene, rate: int, seconds: float, first_id: int) -> Seen:
     updates = _Updates(scene, rate, first_id)
     updates.start()
     updates.goes_on.wait()
@@ -109,7 +90,7 @@ def _seen(scene: Scene, rate: int, handover: float | None, seconds: float, first
     elapsed, made = time.perf_counter() - began, updates.done
     updates.stop()
     waits = {part: 1e3 * float(np.quantile(took, part)) for part in (0.5, 0.99, 0.999, 1.0)}
-    return Seen(rate, handover, made / elapsed, len(took) / elapsed, waits)
+    return Seen(rate, made / elapsed, len(took) / elapsed, waits)
 
 
 def run(bench: Bench) -> Result:
@@ -119,20 +100,26 @@ def run(bench: Bench) -> Result:
     for event in scene.events.slice(0, 100).to_pylist():
         scene.engine.match(event)  # the first has kernels compiled, or read
     seconds = bench.pick(0.5, 20.0)
-    trials = [(rate, handover) for handover in (None, PROMPT) for rate in RATES if rate or handover is None]
     found = list[Seen]()
-    with bench.progress.step("matching while others change", len(trials)) as done:
-        for at, (rate, handover) in enumerate(trials):
-            with _handing_over(handover):
-                found.append(_seen(scene, rate, handover, seconds, 10 * live + at * 10_000_000))
+    with bench.progress.step("matching while others change", len(RATES)) as done:
+        for at, rate in enumerate(RATES):
+            found.append(_seen(scene, rate, seconds, 10 * live + at * 10_000_000))
             done(at + 1)
+    figures = list[Figure]()
+    for each in found:
+        beside = f"beside {each.asked:,} updates/s"
+        asked = bench.target(2.0) if each.asked == 10_000 else None
+        if each.asked:
+            figures.append(Figure(f"updates made, of {each.asked:,}", "updates/s", (each.made,)))
+        figures += [
+            Figure(f"throughput {beside}", "events/s", (each.rate,)),
+            Figure(f"a match, median, {beside}", "ms", (each.waits[0.5],), lower_is_better=True),
+            Figure(f"a match, 99.9%, {beside}", "ms", (each.waits[0.999],), asked, lower_is_better=True),
+            Figure(f"a match, longest, {beside}", "ms", (each.waits[1.0],), lower_is_better=True),
+        ]
+    rates = tuple(float(each.made) for each in found)
     curves = tuple(
-        Curve(
-            f"{name}{_how(handover)}",
-            tuple(each.made for each in found if each.handover == handover),
-            tuple(each.waits[part] for each in found if each.handover == handover),
-        )
-        for handover in (None, PROMPT)
+        Curve(name, rates, tuple(each.waits[part] for each in found))
         for name, part in (("median", 0.5), ("99.9%", 0.999), ("longest", 1.0))
     )
     return Result(
@@ -142,29 +129,10 @@ def run(bench: Bench) -> Result:
             "a match": "one event from a dictionary, by one thread; another one makes the updates",
             "updates": f"{AT_A_TIME} times a second, as many at once as it takes; half come, half leave",
         },
-        [figure for each in found for figure in _figures(bench, each)],
+        figures,
         plot=Plot("updates per second", "ms", curves, log_y=True),
         notes=[
             "What a match takes is what its caller waits: for a change being entered, for the interpreter, "
             "and for the match itself.",
-            f"Python hands its interpreter over after 5 ms; with `sys.setswitchinterval({PROMPT:g})`, sooner.",
         ],
     )
-
-
-def _how(handover: float | None) -> str:
-    return "" if handover is None else f", handed over after {1e3 * handover:g} ms"
-
-
-def _figures(bench: Bench, seen: Seen) -> list[Figure]:
-    how = _how(seen.handover)
-    beside = f"beside {seen.asked:,} updates/s{how}"
-    asked = bench.target(2.0) if seen.asked == 10_000 else None
-    made = [Figure(f"updates made, of {seen.asked:,}{how}", "updates/s", (seen.made,))] if seen.asked else []
-    return [
-        *made,
-        Figure(f"throughput {beside}", "events/s", (seen.rate,)),
-        Figure(f"a match, median, {beside}", "ms", (seen.waits[0.5],), lower_is_better=True),
-        Figure(f"a match, 99.9%, {beside}", "ms", (seen.waits[0.999],), asked, lower_is_better=True),
-        Figure(f"a match, longest, {beside}", "ms", (seen.waits[1.0],), lower_is_better=True),
-    ]
