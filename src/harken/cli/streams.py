@@ -113,14 +113,8 @@ def _known_columns(job: Job) -> StructType | None:
     """The columns that the stream has had so far."""
     from pyspark.sql.types import StructType
 
-    try:
-        said = _place(job).columns()
-        return None if said is None else StructType.fromJson(said)
-    except Exception as error:  # Spark says in many ways that it does not understand
-        raise StreamError(
-            f"{_place(job).folder} does not say of which columns events are: {error!r}",
-            suggestion="remove harken/columns.json there: they are those of the files there are",
-        ) from error
+    said = _place(job).columns()
+    return None if said is None else StructType.fromJson(said)
 
 
 @dataclass(frozen=True, slots=True)

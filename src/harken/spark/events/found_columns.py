@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from harken.errors import SchemaError
 from harken.model.schema import Schema
-from harken.model.values import Type
+from harken.model.values import Kind, Type
 from harken.spark.events.columns import kinds_of, leaves
 
 if TYPE_CHECKING:
@@ -24,6 +26,9 @@ TYPES = {
 }
 """What a declared type is in Spark."""
 
+_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
+_NUMBERS = re.compile(r"\b(tinyint|smallint|int|bigint|float|double|decimal\(\d+,\d+\))")
+
 
 def declared_in(found: StructType, schema: Schema, prefix: str = "", *, nested: bool) -> StructType:
     """The columns that were found, with the types that are declared, also of what is within them if it can be."""
@@ -38,14 +43,17 @@ def declared_in(found: StructType, schema: Schema, prefix: str = "", *, nested: 
             kind = spark_type(TYPES[declared])
         elif isinstance(kind, StructType):
             kind = declared_in(kind, schema, f"{name}.", nested=nested)
-        elif nested and (
-            within := [each for each in schema if each.startswith(f"{name}.") and each not in found.names]
-        ):
+        elif nested and (within := _within(name, schema, [prefix + each for each in found.names])):
             kind = StructType()
             for each in within:
                 put(kind, each.removeprefix(f"{name}.").split("."), TYPES[schema[each]])
         fields.append(StructField(field.name, kind))
     return StructType(fields)
+
+
+def _within(name: str, schema: Schema, found: Sequence[str]) -> list[str]:
+    """What is declared within an attribute, and is no column by its whole name."""
+    return [each for each in schema if each.startswith(f"{name}.") and each not in found]
 
 
 def with_all(columns: StructType, others: StructType, by_case: bool = True) -> StructType:
@@ -77,7 +85,7 @@ def as_wide(columns: StructType, others: StructType) -> StructType:
 
 
 def _as_wide(kind: DataType, other: DataType) -> DataType:
-    from pyspark.sql.types import ArrayType, DecimalType, IntegralType, NumericType, StructType
+    from pyspark.sql.types import ArrayType, IntegralType, NumericType, StructType
 
     if isinstance(kind, StructType) and isinstance(other, StructType):
         return as_wide(kind, other)
@@ -86,23 +94,35 @@ def _as_wide(kind: DataType, other: DataType) -> DataType:
     if kind == other or not (isinstance(kind, NumericType) and isinstance(other, NumericType)):
         return kind
     if all(isinstance(each, IntegralType) or not getattr(each, "scale", 1) for each in (kind, other)):
-        return max(kind, other, key=lambda each: each.precision if isinstance(each, DecimalType) else 0)
+        return max(kind, other, key=lambda each: _DIGITS.get(each.typeName(), getattr(each, "precision", 0)))
     return _common([kind, other])
 
 
 def of_other_kinds(known: StructType, now: StructType) -> Iterator[tuple[str, str, str]]:
     """The attributes whose values are of another kind than was known, or that cannot be there any more.
 
-    Each with what it was and what there is instead.
+    Each with what it was and what there is instead. A text may have become an object: nothing else is lost by it.
     """
-    kinds, found = kinds_of(now), leaves(now)
-    for name, kind in kinds_of(known).items():
-        parts = name.split(".")
-        above = [".".join(parts[:length]) for length in range(1, len(parts))]
-        if name in found and kinds.get(name) != kind:
-            yield name, kind.value, kinds[name].value if name in kinds else found[name].kind
-        elif name not in found and (leaf := next((each for each in above if each in found), None)):
-            yield name, kind.value, f"in {leaf!r}, which is {found[leaf].kind}"
+    found, kinds = leaves(now), _kinds(now)
+    for name, kind in _kinds(known).items():
+        path = leaves(known)[name].path
+        above = [".".join(path[:length]) for length in range(1, len(path))]
+        if name in found:
+            if kinds[name] != kind:
+                yield name, kind, kinds[name]
+        elif leaf := next((each for each in above if each in found), None):
+            yield name, kind, f"in {leaf!r}, which is {kinds[leaf]}"
+        elif kind != Kind.STRING.value and any(each.path[: len(path)] == path for each in found.values()):
+            yield name, kind, "an object"
+
+
+def _kinds(columns: StructType) -> dict[str, str]:
+    """By attribute, the kind of its values; of types that the language has not, the type, whatever its numbers."""
+    kinds = kinds_of(columns)
+    return {
+        name: kinds[name].value if name in kinds else _NUMBERS.sub("numbers", leaf.kind)
+        for name, leaf in leaves(columns).items()
+    }
 
 
 def may_be_empty(columns: StructType) -> bool:
@@ -133,19 +153,19 @@ def once(columns: StructType) -> StructType:
 
     kinds: dict[str, list[DataType]] = {}
     for field in columns:
-        kind = _within(field.dataType)
+        kind = _once_within(field.dataType)
         known = kinds.setdefault(field.name, [])
         if kind not in known:
             known.append(kind)
     return StructType([StructField(name, _common(each)) for name, each in kinds.items()])
 
 
-def _within(kind: DataType) -> DataType:
+def _once_within(kind: DataType) -> DataType:
     from pyspark.sql.types import ArrayType, StructType
 
     if isinstance(kind, StructType):
         return once(kind)
-    return ArrayType(_within(kind.elementType)) if isinstance(kind, ArrayType) else kind
+    return ArrayType(_once_within(kind.elementType)) if isinstance(kind, ArrayType) else kind
 
 
 def _common(kinds: list[DataType]) -> DataType:
@@ -158,13 +178,20 @@ def _common(kinds: list[DataType]) -> DataType:
 
 
 def put(columns: StructType, path: list[str], kind: str) -> None:
-    """Add a column, within the structs that its path names."""
+    """Add a column, within the structs that its path names; SchemaError if one of them is declared to be none."""
     from pyspark.sql.types import StructType
 
-    for part in path[:-1]:
+    for at, part in enumerate(path[:-1], 1):
         if part not in columns.names:
             columns.add(part, StructType())
-        columns = columns[part].dataType  # type: ignore[assignment]  # made here
+        inner = columns[part].dataType
+        if not isinstance(inner, StructType):
+            raise SchemaError(
+                f"{'.'.join(path[:at])!r} is declared, and so is what is within it", attribute=path[0]
+            )
+        columns = inner
+    if path[-1] in columns.names:
+        raise SchemaError(f"{'.'.join(path)!r} is declared, and so is what is within it", attribute=path[0])
     columns.add(path[-1], spark_type(kind))
 
 

@@ -131,6 +131,11 @@ class EventFiles:
         known = StructType() if known is None else known
         found = self._columns(spark, following=True)
         assert found is not None, "a stream cannot be read without"
+        by_case = str(spark.conf.get("spark.sql.caseSensitive")).lower() == "true"
+        if self.schema is not None and self.format != "parquet":
+            known = declared_in(known, self.schema, nested=self.format == "json")
+            if self.format == "json":
+                found = with_all(found, self._declared_only(leaves(found)), by_case)
         sure = self._with_values(spark, found)
         for name, before, now in of_other_kinds(known, sure):
             raise InputFileError(
@@ -139,7 +144,6 @@ class EventFiles:
                 suggestion="move the files away that have other values, or declare it in a schema: then these are "
                 "at fault, and the others as they were",
             )
-        by_case = spark.conf.get("spark.sql.caseSensitive") == "true"
         sure = with_all(sure if self.format == "parquet" else as_wide(sure, known), known, by_case)
         columns = with_all(sure, found, by_case)
         if self.format == "csv":  # whose files say which columns there are
@@ -248,7 +252,8 @@ class EventFiles:
             if isinstance(field.dataType, StructType):
                 self._check_case(field.dataType, f"{prefix}{field.name}.")
 
-    def _declared_only(self) -> StructType:
+    def _declared_only(self, known: Collection[str] = ()) -> StructType:
+        """The columns that are declared, but for some that are known."""
         from pyspark.sql.types import StructType
 
         if self.schema is None:
@@ -259,6 +264,8 @@ class EventFiles:
             )
         columns = StructType()
         for name, declared in self.schema.items():
+            if name in known:
+                continue
             put(columns, name.split(".") if self.format == "json" else [name], TYPES[declared])
         return columns
 

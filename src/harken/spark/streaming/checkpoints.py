@@ -201,10 +201,15 @@ class Checkpoint:
 
         For events whose columns nobody has declared: one file could make text of all numbers to come.
         """
+        if self.known is None:
+            return None
         try:
-            return None if self.known is None else self._said(_COLUMNS, ["fields"])
+            return self._said(_COLUMNS, ["type", "fields"])
         except FileNotFoundError:
             return None
+        except StreamError as error:
+            said = f"remove it in {self.folder}/harken: the columns are those of the files there are, then"
+            raise StreamError(str(error), suggestion=said) from error
 
     def note_columns(self, columns: Mapping[str, Any]) -> None:
         """Remember the columns of the events, for when the stream goes on."""
