@@ -31,7 +31,7 @@ test: $(READY)
 
 test-compiled: $(READY)
 	@$(BIN)/python scripts/share-java.py build/spark.jsa || echo "Java starts as usual"
-	$(IN_MEMORY) $(BIN)/pytest -n 3 --dist worksteal
+	$(IN_MEMORY) $(BIN)/pytest -n 2 --dist worksteal
 
 test-fast: $(READY)
 	$(IN_MEMORY) $(BIN)/pytest -n 2 --dist worksteal -m "not install and not long and not service"
