@@ -73,15 +73,18 @@ def test_interrupts_anywhere_leave_threads_that_work(crowd):
 
 
 def test_interrupts_again_and_again_end_no_call_before_its_threads_are_done():
-    stopped, over = [], []
+    begun, stopped, over = [], [], []
 
     def work(number: int) -> None:
         if number:
+            begun.append(number)
             while not stopped:
                 time.sleep(0.001)
             time.sleep(0.3)
             over.append(number)
-        else:  # the others have been told to begin
+        else:
+            while len(begun) < 2:  # or they would have nothing to end
+                time.sleep(0.001)
             signal.setitimer(signal.ITIMER_REAL, 0.05, 0.002)
             time.sleep(10)
 
