@@ -109,11 +109,8 @@ class EventFiles:
             reader = reader.schema(self._raw(columns, collect))
         return self._typed(reader.load(self._address), columns)
 
-    def follow(
-        self, spark: SparkSession, columns: StructType | None = None, *, collect: bool = False
-    ) -> DataFrame:
+    def follow(self, spark: SparkSession, columns: StructType, *, collect: bool = False) -> DataFrame:
         """The events as a stream that goes on with every file added to the folder, of the `columns_to_follow`."""
-        columns = self.columns_to_follow(spark)[0] if columns is None else columns
         reader = spark.readStream.format(self.format).options(**self._options(collect))
         return self._typed(reader.schema(self._raw(columns, collect)).load(self._address), columns)
 
@@ -205,9 +202,9 @@ class EventFiles:
         """The columns that had a value, or are declared: others are found to be text, and need not stay so."""
         from pyspark.sql.types import StringType, StructType
 
-        first, declared = self._first(), self._declared_only() if self.schema else StructType()
         if self.format == "parquet" or not _has_files(self.path):
             return columns
+        first, declared = self._first(), self._declared_only() if self.schema else StructType()
         if self.format == "json":
             seen = self._inferred(spark, {"dropFieldIfAllNull": "true"}) if may_be_empty(columns) else columns
         elif first is not None:
