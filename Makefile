@@ -16,6 +16,8 @@ IN_MEMORY := $(BIN)/python scripts/in-memory.py
 # uv takes half the time, and seconds if its cache has what the lock names; where uv cannot be had, or cannot reach
 # what pip reaches, pip does.
 UV := VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/python scripts/uv.py
+# Every process that is started would compile what it imports, numba and Spark's part of Python included, to forget it.
+export PYTHONDONTWRITEBYTECODE :=
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 LOCKED := --require-hashes --requirement requirements.lock
 
@@ -24,8 +26,7 @@ LOCKED := --require-hashes --requirement requirements.lock
 demo: $(READY)
 	@$(BIN)/harken demo
 
-# The first waits for Java and for other processes now and then; the others use the time. The last, one process that
-# compiles everything, is not to be left over at the end.
+# The first waits for Java and for other processes now and then; the others use the time that it leaves.
 test: $(READY)
 	@$(MAKE) --no-print-directory --jobs 3 KERNELS="$(CONTRACTS)" test-compiled test-interpreted test-bounds
 
@@ -44,11 +45,11 @@ INSTALLS := install
 
 # Kernels are Python too, and must do the same.
 test-interpreted: $(READY)
-	NUMBA_DISABLE_JIT=1 nice -n 5 $(IN_MEMORY) $(BIN)/pytest --quiet -p no:cacheprovider -m kernel $(KERNELS)
+	NUMBA_DISABLE_JIT=1 nice -n 15 $(IN_MEMORY) $(BIN)/pytest --quiet -p no:cacheprovider -m kernel $(KERNELS)
 
 # Every index of every kernel is checked.
 test-bounds: $(READY)
-	NUMBA_BOUNDSCHECK=1 $(IN_MEMORY) $(BIN)/pytest --quiet -p no:cacheprovider -m kernel $(KERNELS)
+	NUMBA_BOUNDSCHECK=1 nice -n 5 $(IN_MEMORY) $(BIN)/pytest --quiet -p no:cacheprovider -m kernel $(KERNELS)
 
 # What takes minutes: object stores and HDFS, Kafka, Spark Connect, experiments, and processes that are killed.
 test-long: $(READY)
