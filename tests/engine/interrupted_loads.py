@@ -49,6 +49,7 @@ def load(turn: str | None, delay: float) -> bool:
             interrupt_within(delay)
         engine.subscribe_many(ROWS)
         done = True
+        interrupt_within(0.0)  # or never: what has not come by now would come outside
     except KeyboardInterrupt:
         pass
     assert len(engine) in ((1 + len(ROWS),) if done else (1, 1 + len(ROWS))), len(engine)
