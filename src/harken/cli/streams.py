@@ -48,11 +48,14 @@ def run_stream(spark: SparkSession, job: Job, stages: Stages, work: Folder) -> O
     _check_continues(job)
     with stages.spark_stage("read", "looking at the events", spark):
         files = event_files(job)
-        columns, known = files.columns_to_follow(spark, _known_columns(job))
-        events = files.follow(spark, columns, collect=job.collect)
+        # Where a line that is too wide may have passed as a reject, or numbers are written, they stay as they are.
+        followed = files.columns_to_follow(spark, _known_columns(job), widening=not (job.collect or job.keep))
+        events = files.follow(spark, followed.columns, collect=job.collect)
         job = replace(job, event_id=named_by(job, events))
     loaded, index = prepared(spark, job, stages, work)
-    for each in never_true(index.state(), events.schema):
+    asked = index.state().profile.attributes
+    said = [said for name, said in followed.remarks.items() if any(_is_of(name, each) for each in asked)]
+    for each in (*said, *never_true(index.state(), events.schema)):
         note(f"warning: {each}")
     if job.collect:
         events = sorted_out(events)
@@ -62,7 +65,7 @@ def run_stream(spark: SparkSession, job: Job, stages: Stages, work: Folder) -> O
     interrupted = False
     try:
         queries.append(_started(job, events, loaded.store, tally))
-        _place(job).note_columns(known.jsonValue())  # not before all that a start may be refused for
+        _place(job).note_columns(followed.known.jsonValue())  # not before all that a start may be refused for
         if lines is not None:
             _rejects(job).remove(["subscriptions"])  # of an earlier run, as was checked
             write_refused(spark, job, loaded.refused)
@@ -83,10 +86,15 @@ def run_stream(spark: SparkSession, job: Job, stages: Stages, work: Folder) -> O
         len(loaded.refused),
         tally.bad,
         0 if tally.faults is None else tally.faults.matches,
-        len(tally.batches),
+        tally.batches,
         plan,
         interrupted,
     )
+
+
+def _is_of(name: str, other: str) -> bool:
+    """Whether two attributes are one, or one is within the other."""
+    return name == other or name.startswith(f"{other}.") or other.startswith(f"{name}.")
 
 
 def _started(job: Job, events: DataFrame, store: Subscriptions, tally: Tally) -> StreamingQuery:
@@ -110,10 +118,11 @@ def _started(job: Job, events: DataFrame, store: Subscriptions, tally: Tally) ->
 
 
 def _known_columns(job: Job) -> StructType | None:
-    """The columns that the stream has had so far."""
+    """The columns that the stream has had so far, if anything has been done with them."""
     from pyspark.sql.types import StructType
 
-    said = _place(job).columns()
+    place = _place(job)
+    said = place.columns() if place.spark.done.whole else None
     return None if said is None else StructType.fromJson(said)
 
 
@@ -291,28 +300,25 @@ class Tally:
     sink: CountingSink
     faults: CountingSink | None
     """What takes the events with a value of another type than is declared, if they are collected."""
-    batches: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """By number, the events of a batch and how many of them could not be matched."""
+    batches: int = 0
+    events: int = 0
+    bad: int = 0
+    """Events that could not be matched."""
+    latest: int = -1
+    """The number of the last batch that was counted."""
 
     def update(self, query: StreamingQuery) -> None:
         """Take note of the batches that have ended."""
         for progress in query.recentProgress:
             counted = progress["observedMetrics"].get(_COUNTED)
-            if counted is not None and progress["numInputRows"]:
-                self.batches[progress["batchId"]] = counted["events"], counted.asDict().get("bad", 0)
-
-    @property
-    def events(self) -> int:
-        """All events."""
-        return sum(events for events, _ in self.batches.values())
-
-    @property
-    def bad(self) -> int:
-        """Events that could not be matched."""
-        return sum(bad for _, bad in self.batches.values())
+            if counted is not None and progress["numInputRows"] and progress["batchId"] > self.latest:
+                self.latest = progress["batchId"]
+                self.batches += 1
+                self.events += counted["events"]
+                self.bad += counted.asDict().get("bad", 0)
 
     def __str__(self) -> str:
-        return f"{len(self.batches):,} batches, {self.events:,} events, {self.sink.matches:,} matches"
+        return f"{self.batches:,} batches, {self.events:,} events, {self.sink.matches:,} matches"
 
 
 def _stream_sink(job: Job) -> TableSink | DatabaseSink:

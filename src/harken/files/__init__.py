@@ -5,6 +5,7 @@ a file larger than memory can be matched.
 """
 
 from harken.files.events import EventChunk, read_event, read_events
+from harken.files.lines import begins_within_a_line, has_a_line_each
 from harken.files.matches import MatchWriter, match_chunk, write_matches
 from harken.files.sampling import sample_csv, sample_json
 from harken.files.schemas import read_schema
@@ -14,6 +15,8 @@ __all__ = [
     "EventChunk",
     "MatchWriter",
     "SubscriptionFile",
+    "begins_within_a_line",
+    "has_a_line_each",
     "match_chunk",
     "read_event",
     "read_events",

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import IntegerType, LongType, StructType
 
-from harken.errors import HarkenError
+from harken.errors import HarkenError, InputFileError
 from harken.model.schema import Schema
 from harken.spark.events.found_columns import as_wide
-from harken.spark.events.sources import EventFiles
+from harken.spark.events.sources import EventFiles, Followed
 
 
 def followed(
-    folder: Path, known: str, lines: str, schema: dict[str, str] | None, spark: SparkSession
-) -> StructType:
+    folder: Path, known: str, lines: str, schema: dict[str, str] | None, spark: SparkSession, **more: bool
+) -> Followed:
     """The columns of a stream of one file, CSV if it begins with names."""
     file = folder / ("events.jsonl" if lines.startswith("{") else "events.csv")
     file.write_text(lines)
     files = EventFiles.at(str(folder), schema=None if schema is None else Schema(schema))
     before = StructType.fromDDL(known) if known else StructType()
-    columns, noted = files.columns_to_follow(spark, before)
-    assert set(noted.names) >= set(before.names)
-    return columns
+    found = files.columns_to_follow(spark, before, **more)
+    assert set(found.known.names) >= set(before.names)
+    return found
+
+
+def shown(columns: StructType) -> list[str]:
+    return sorted(each.simpleString() for each in columns)
 
 
 @pytest.mark.parametrize(
@@ -34,8 +41,15 @@ def followed(
         ("p bigint", '{"p": 1.5}', None, "p double"),
         ("p bigint", '{"p": null}', None, "p bigint"),
         ("at array<bigint>", '{"at": [1.5, 2]}', None, "at array<double>"),
-        ("g struct<lat: double>", '{"g": {"lon": 1}}', None, "g struct<lon: bigint, lat: double>"),
-        ("g string", '{"g": {"lon": 1}}', None, "g struct<lon: bigint>"),
+        ("g struct<lat: double>", '{"g": {"lon": 1}}', None, "g struct<lat: double, lon: bigint>"),
+        # What was known stays, whatever is found.
+        ("g string", '{"g": {"lon": 1}}', None, "g string"),
+        ("g struct<lat: double>", '{"g": "none"}', None, "g struct<lat: double>"),
+        ("p double", '{"p": "dear", "q": 1}', None, "p double, q bigint"),
+        ("p string", '{"p": 1}', None, "p string"),
+        ("i array<struct<s: string>>", '{"i": [{"s": "a", "n": 1}]}', None, "i array<struct<s: string>>"),
+        ("`g.lat` double", '{"g": {"lat": 1, "lon": 2}, "q": 1}', None, "`g.lat` double, q bigint"),
+        ("d date", "d\n2026-01-01T10:00:00Z\n", None, "d date"),
         # What is declared counts, whatever was known or found, and though no file has it.
         ("p string", '{"p": 1}', {"p": "float"}, "p double"),
         ("p double", '{"p": "dear"}', {"p": "string"}, "p string"),
@@ -51,28 +65,86 @@ def followed(
 )
 def test_known_columns_go_on(known, lines, schema, expected, tmp_path: Path, spark: SparkSession) -> None:
     found = followed(tmp_path, known, lines, schema, spark)
-    assert sorted(each.simpleString() for each in found) == sorted(
-        each.simpleString() for each in StructType.fromDDL(expected)
-    )
+    assert shown(found.columns) == shown(StructType.fromDDL(expected))
+
+
+def test_numbers_stay_as_they_are_where_too_wide_ones_were_rejects(tmp_path: Path, spark: SparkSession) -> None:
+    found = followed(tmp_path, "p bigint", '{"p": 1.5, "q": 1.5}', None, spark, widening=False)
+    assert shown(found.columns) == shown(found.known) == ["p:bigint", "q:double"]
 
 
 @pytest.mark.parametrize(
-    ("known", "lines", "schema", "said"),
+    ("known", "lines", "said"),
     [
-        ("p double", '{"p": "dear"}', None, "'p' was number .* is string"),
-        ("p double", '{"p": {"now": 1}}', None, "'p' was number .* is an object"),
-        ("g struct<lat: double>", '{"g": "none"}', None, "'g.lat' was number .* is in 'g', which is string"),
-        ("at array<double>", '{"at": "here"}', None, "'at' was array<numbers> .* is string"),
-        ("p string", '{"p": 1}', None, "'p' was string .* is number"),
-        ("d date", "d\n2026-01-01T10:00:00Z\n", None, "'d' was date .* is timestamp"),
-        ("", '{"a": "x"}', {"a": "string", "a.b": "int"}, "'a' is declared, and so is what is within it"),
+        ("p double", '{"p": "dear"}', {"p": "number, .* it is string"}),
+        ("p double", '{"p": {"now": 1}}', {"p": "number, .* it is an object"}),
+        ("g struct<lat: double>", '{"g": "none"}', {"g.lat": "number, .* it is in 'g', which is string"}),
+        ("at array<double>", '{"at": "here"}', {"at": "array<numbers>, .* it is string"}),
+        ("g string", '{"g": {"lon": 1}}', {"g": "string, .* it is an object"}),
+        ("d date", "d\n2026-01-01T10:00:00Z\n", {"d": "date, .* it is timestamp"}),
+        ("p bigint, q string", '{"p": 1.5, "q": null}', {}),
     ],
 )
-def test_columns_of_another_kind_are_refused(
-    known, lines, schema, said, tmp_path: Path, spark: SparkSession
-) -> None:
-    with pytest.raises(HarkenError, match=said):
-        followed(tmp_path, known, lines, schema, spark)
+def test_what_is_otherwise_now_is_told(known, lines, said, tmp_path: Path, spark: SparkSession) -> None:
+    remarks = followed(tmp_path, known, lines, None, spark).remarks
+    assert remarks.keys() == said.keys()
+    for name, words in said.items():
+        assert re.search(f"'{name}' is read as {words}", remarks[name])
+
+
+def test_what_is_declared_must_not_contradict_itself(tmp_path: Path, spark: SparkSession) -> None:
+    with pytest.raises(HarkenError, match="'a' is declared, and so is what is within it"):
+        followed(tmp_path, "", '{"a": "x"}', {"a": "string", "a.b": "int"}, spark)
+
+
+def test_files_without_an_event_tell_of_no_column(tmp_path: Path, spark: SparkSession) -> None:
+    (tmp_path / "0.jsonl").touch()
+    files = EventFiles.at(str(tmp_path))
+    with pytest.raises(InputFileError, match="there is no event yet, so the columns of events are not known"):
+        files.columns_to_follow(spark)
+    assert shown(files.columns_to_follow(spark, StructType.fromDDL("p double")).columns) == ["p:double"]
+    (tmp_path / "1.jsonl").write_text('{"p": 1}\n')
+    assert shown(files.columns_to_follow(spark).columns) == ["p:bigint"]
+    (tmp_path / "csv").mkdir()
+    (tmp_path / "csv" / "0.csv").touch()
+    (tmp_path / "csv" / "1.csv").write_text("p,q\n1,007\n")
+    assert shown(EventFiles.at(str(tmp_path / "csv")).columns_to_follow(spark).known) == ["p:bigint", "q:string"]
+
+
+def test_columns_of_later_files_of_parquet_join(tmp_path: Path, spark: SparkSession) -> None:
+    pq.write_table(pa.table({"p": [1]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"p": [2], "color": ["red"]}), tmp_path / "2.parquet")
+    files = EventFiles.at(str(tmp_path))
+    assert shown(files.columns_to_follow(spark, StructType.fromDDL("p bigint")).columns) == [
+        "color:string",
+        "p:bigint",
+    ]
+    pq.write_table(pa.table({"p": ["dear"]}), tmp_path / "3.parquet")
+    found = files.columns_to_follow(spark, StructType.fromDDL("p bigint"))
+    assert shown(found.columns) == ["color:string", "p:bigint"], "one that has other types is in nobody's way"
+
+
+def test_what_spark_does_not_read_tells_nothing(tmp_path: Path, spark: SparkSession) -> None:
+    for folder in (".staging", "archive", "_old", "day=1"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "0.csv").write_text("p\nnone\n" if folder != "day=1" else "p\n1\n")
+    columns = EventFiles.at(str(tmp_path)).columns_to_follow(spark).columns
+    assert columns["p"].dataType.simpleString() == "bigint"
+
+
+def test_files_of_two_forms_are_not_read_together(tmp_path: Path, spark: SparkSession) -> None:
+    (tmp_path / "2.jsonl").write_text('{"p": 1}\n{"p": 2}\n')
+    files = EventFiles.at(str(tmp_path))
+    assert files.read(spark).count() == 2
+    (tmp_path / "1.json").write_text('[{"p": 3},\n {"p": 4}]\n')
+    with pytest.raises(InputFileError, match=r"2\.jsonl: it has an event on each line, and other files"):
+        files.read(spark)
+    with pytest.raises(InputFileError, match=r"1\.json: events span lines, and a stream reads"):
+        files.columns_to_follow(spark)
+    (tmp_path / "1.json").write_text('[{"p": 3}, {"p": 4}]\n')
+    assert shown(files.columns_to_follow(spark).columns) == ["p:bigint"]
+    (tmp_path / "2.jsonl").write_text('{"p": 1}\n\n')
+    assert files.read(spark).count() == 3
 
 
 def test_the_wider_of_two_whole_numbers_is_taken() -> None:

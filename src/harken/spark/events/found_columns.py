@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from harken.errors import SchemaError
 from harken.model.schema import Schema
-from harken.model.values import Kind, Type
+from harken.model.values import Type
 from harken.spark.events.columns import kinds_of, leaves
 
 if TYPE_CHECKING:
@@ -99,10 +99,7 @@ def _as_wide(kind: DataType, other: DataType) -> DataType:
 
 
 def of_other_kinds(known: StructType, now: StructType) -> Iterator[tuple[str, str, str]]:
-    """The attributes whose values are of another kind than was known, or that cannot be there any more.
-
-    Each with what it was and what there is instead. A text may have become an object: nothing else is lost by it.
-    """
+    """The attributes whose values are of another kind than was known: each with what it was, and what it is."""
     found, kinds = leaves(now), _kinds(now)
     for name, kind in _kinds(known).items():
         path = leaves(known)[name].path
@@ -112,8 +109,22 @@ def of_other_kinds(known: StructType, now: StructType) -> Iterator[tuple[str, st
                 yield name, kind, kinds[name]
         elif leaf := next((each for each in above if each in found), None):
             yield name, kind, f"in {leaf!r}, which is {kinds[leaf]}"
-        elif kind != Kind.STRING.value and any(each.path[: len(path)] == path for each in found.values()):
+        elif any(each.path[: len(path)] == path for each in found.values()):
             yield name, kind, "an object"
+
+
+def joining(columns: StructType, others: StructType) -> StructType:
+    """Of others, the columns that columns lack, unless an attribute would be there twice, and those they have."""
+    from pyspark.sql.types import StructType
+
+    taken = leaves(columns).keys()
+    return StructType(
+        [
+            each
+            for each in others
+            if each.name in columns.names or taken.isdisjoint(leaves(StructType([each])).keys())
+        ]
+    )
 
 
 def _kinds(columns: StructType) -> dict[str, str]:

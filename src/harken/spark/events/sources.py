@@ -18,7 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from harken.errors import InputFileError
-from harken.files import sample_csv, sample_json
+from harken.files import (
+    begins_within_a_line,
+    has_a_line_each,
+    sample_csv,
+    sample_json,
+)
 from harken.model.schema import Schema
 from harken.spark.events.columns import leaves
 from harken.spark.events.found_columns import (
@@ -26,6 +31,7 @@ from harken.spark.events.found_columns import (
     among,
     as_wide,
     declared_in,
+    joining,
     may_be_empty,
     of_other_kinds,
     once,
@@ -71,11 +77,22 @@ _OPTIONS: dict[Format, dict[str, str]] = {
         "nullValue": "\x00",
         "positiveInf": "inf",
         "negativeInf": "-inf",
+        "dateFormat": "yyyy-MM-dd",  # which is what it is anyway, but else moments would be cut down to their days
         "timeZone": "UTC",
     },
     "json": {"allowNonNumericNumbers": "false", "timeZone": "UTC"},
     "parquet": {},
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """The columns that a stream reads, and those to be known when it goes on."""
+
+    columns: StructType
+    known: StructType
+    remarks: dict[str, str]
+    """What is to be said of attributes that files of now have otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,20 +128,23 @@ class EventFiles:
 
     def follow(self, spark: SparkSession, columns: StructType, *, collect: bool = False) -> DataFrame:
         """The events as a stream that goes on with every file added to the folder, of the `columns_to_follow`."""
-        reader = spark.readStream.format(self.format).options(**self._options(collect))
+        options = {**self._options(collect), **({"multiLine": "false"} if self.format == "json" else {})}
+        reader = spark.readStream.format(self.format).options(**options)
         return self._typed(reader.schema(self._raw(columns, collect)).load(self._address), columns)
 
     def columns_to_follow(
-        self, spark: SparkSession, known: StructType | None = None
-    ) -> tuple[StructType, StructType]:
-        """The columns of a stream, and those that are to be `known` when it goes on.
+        self, spark: SparkSession, known: StructType | None = None, *, widening: bool = True
+    ) -> Followed:
+        """The columns of a stream, as it has `known` them so far; InputFileError if nothing tells of them.
 
-        The folder must hold a first file, to tell them, unless they are declared. Columns that were known are
-        there though no file has them now, numbers as wide as they were; InputFileError if one is of another kind.
-        To be known are those that had a value so far, or are declared.
+        Columns that were known go on as they were, whatever the files of now hold: what is not of their type is at
+        fault, and nobody takes for text what were numbers. Others join them. Numbers become as wide as those of
+        the files if they may, by `widening`: not where an event that was too wide has passed as a reject. A schema
+        has the last word. To be known are those that had a value so far, or are declared.
         """
         from pyspark.sql.types import StructType
 
+        self._check_lines()
         known = StructType() if known is None else known
         found = self._columns(spark, following=True)
         assert found is not None, "a stream cannot be read without"
@@ -134,18 +154,19 @@ class EventFiles:
             if self.format == "json":
                 found = with_all(found, self._declared_only(leaves(found)), by_case)
         sure = self._with_values(spark, found)
-        for name, before, now in of_other_kinds(known, sure):
-            raise InputFileError(
-                self.path,
-                f"{name!r} was {before} in the events when the stream began, and is {now} by those of now",
-                suggestion="move the files away that have other values, or declare it in a schema: then these are "
-                "at fault, and the others as they were",
-            )
-        sure = with_all(sure if self.format == "parquet" else as_wide(sure, known), known, by_case)
-        columns = with_all(sure, found, by_case)
+        remarks = {
+            name: f"{name!r} is read as {before}, as when the stream began, though it is {now} in files of now; "
+            "a schema can say otherwise"
+            for name, before, now in of_other_kinds(known, sure)
+        }
+        kept = as_wide(known, sure) if widening else known
+        kept = with_all(kept, joining(kept, sure), by_case)
+        columns = with_all(kept, joining(kept, found), by_case)
         if self.format == "csv":  # whose files say which columns there are
             columns = StructType([columns[name] if name in columns.names else found[name] for name in found.names])
-        return columns, sure
+        if not columns.fields:
+            raise self._unknown("there is no event yet")
+        return Followed(columns, kept, remarks)
 
     # ---------------------------------------------------------------- inside
 
@@ -165,24 +186,51 @@ class EventFiles:
 
     def _form(self) -> dict[str, str]:
         """How the files are written."""
-        first = self._first()
-        over_lines = False
-        if first is not None and self.format == "csv":
-            over_lines = sample_csv(first).over_lines
-        elif first is not None and self.format == "json":
-            over_lines = sample_json(first).over_lines
+        over_lines, files = False, self._local()
+        if files and self.format == "csv":
+            over_lines = sample_csv(files[0]).over_lines
+        elif files and self.format == "json":
+            over_lines = not all(map(begins_within_a_line, _some(files)))
+        if over_lines and self.format == "json":
+            self._check_forms(files)
         return {**_OPTIONS[self.format], "multiLine": str(over_lines).lower()}
+
+    def _check_forms(self, files: list[str]) -> None:
+        """InputFileError if some file has an event on each line: read as a whole, only the first would be met."""
+        for each in files:
+            if has_a_line_each(each):
+                raise InputFileError(
+                    each,
+                    "it has an event on each line, and other files that are read with it have events over several",
+                    suggestion="read the ones and the others each by themselves",
+                )
+
+    def _check_lines(self) -> None:
+        """InputFileError if events span lines in a file to follow: others to come may have one on each."""
+        for each in _some(self._local()) if self.format == "json" else ():
+            if not begins_within_a_line(each):
+                raise InputFileError(
+                    each,
+                    "events span lines, and a stream reads an event, or an array of them, from each line",
+                    suggestion="write it so, or read it without --stream",
+                )
+
+    def _local(self) -> list[str]:
+        """The files that can be read here, but for empty ones."""
+        if "://" in self.path:
+            return []
+        return [str(file) for file in _files(self.path) if file.stat().st_size]
 
     def _first(self) -> str | None:
         """The first of the files; None if there is none that can be read here."""
-        return None if "://" in self.path else next((str(file) for file in _files(self.path)), None)
+        return next(iter(self._local()), None)
 
     def remarks(self) -> list[str]:
         """What Spark will read otherwise than `harken match` does, as far as some files tell."""
         if self.format != "json" or self._first() is None:
             return []
         declared = self.schema or Schema({})
-        said = sample_json(*_some(list(map(str, _files(self.path))))).remarks
+        said = sample_json(*_some(self._local())).remarks
         return [each for each in said if not any(each.startswith(f"attribute {name!r} ") for name in declared)]
 
     def _columns(self, spark: SparkSession, following: bool = False) -> StructType | None:
@@ -220,6 +268,8 @@ class EventFiles:
 
         options = {**self._form(), "mode": "DROPMALFORMED", "inferSchema": "true", **further}
         try:
+            if self.format == "parquet":
+                return self._merged(spark)
             return spark.read.format(self.format).options(**options).load(self._address).schema
         except AnalysisException as error:
             if self.format != "json" or error.getCondition() != "COLUMN_ALREADY_EXISTS":
@@ -234,6 +284,17 @@ class EventFiles:
         if spark.conf.get("spark.sql.caseSensitive") != "true":
             self._check_case(found)
         return found
+
+    def _merged(self, spark: SparkSession) -> StructType:
+        """The columns of all files of Parquet. Where types differ, those of the first count: the others are met later."""
+        reader = spark.read.format(self.format)
+        try:
+            return reader.option("mergeSchema", "true").load(self._address).schema
+        except Exception:  # in words of Java's; whatever else it was comes again
+            columns = reader.option("mergeSchema", "false").load(self._address).schema
+        for each in _some(self._local()):
+            columns = with_all(columns, reader.load(f"file://{literally(os.path.abspath(each))}").schema)
+        return columns
 
     def _check_case(self, columns: StructType, prefix: str = "") -> None:
         """InputFileError if names differ in case alone, which Spark takes for one."""
@@ -254,17 +315,20 @@ class EventFiles:
         from pyspark.sql.types import StructType
 
         if self.schema is None:
-            raise InputFileError(
-                self.path,
-                "the folder is empty, so the columns of events are not known",
-                suggestion="put a first file there, or declare them in a schema",
-            )
+            raise self._unknown("the folder is empty")
         columns = StructType()
         for name, declared in self.schema.items():
             if name in known:
                 continue
             put(columns, name.split(".") if self.format == "json" else [name], TYPES[declared])
         return columns
+
+    def _unknown(self, why: str) -> InputFileError:
+        return InputFileError(
+            self.path,
+            f"{why}, so the columns of events are not known",
+            suggestion="put a first file there, or declare them in a schema",
+        )
 
     def _raw(self, columns: StructType, collect: bool) -> StructType:
         """The columns as the reader is told: CSV has no lists."""
@@ -285,7 +349,7 @@ class EventFiles:
 
         for field in columns or ():
             if self._shaped(field.dataType):
-                text = functions.col(f"`{field.name}`")
+                text = functions.col(_quoted(field.name))
                 collect = _UNREAD in events.columns
                 mode = "PERMISSIVE" if collect else "FAILFAST"
                 parsed = functions.from_json(text, field.dataType, {"mode": mode})  # type: ignore[arg-type]
@@ -320,7 +384,7 @@ def faulty(events: DataFrame, columns: Collection[str]) -> DataFrame:
     """
     from pyspark.sql import functions
 
-    whole = {name: functions.col(f"`{name}`") for name in events.columns}
+    whole = {name: functions.col(_quoted(name)) for name in events.columns}
     known = whole | {name: leaf.column for name, leaf in leaves(events.schema).items()}
     shown = [column.alias(name) for name, column in known.items() if name in columns and name not in _OURS]
     record = functions.to_json(functions.struct(*shown)) if shown else functions.lit(None).cast("string")
@@ -330,6 +394,11 @@ def faulty(events: DataFrame, columns: Collection[str]) -> DataFrame:
     return bad.select(record.alias("record"), functions.col(FAULT).alias("reason"))
 
 
+def _quoted(name: str) -> str:
+    """The name of a column, as Spark reads it."""
+    return f"`{name.replace('`', '``')}`"
+
+
 def _matching(path: str) -> bool:
     return glob.has_magic(path) and bool(glob.glob(path))
 
@@ -337,14 +406,24 @@ def _matching(path: str) -> bool:
 def _files(path: str) -> Iterator[Path]:
     """The files that Spark would read, which passes over hidden ones."""
     for place in map(Path, [path] if os.path.lexists(path) else sorted(glob.glob(path))):
-        if place.is_dir():
-            yield from (file for file in sorted(place.rglob("*")) if file.is_file() and file.name[0] not in "._")
-        else:
-            yield place
+        yield from _within(place) if place.is_dir() else [place]
+
+
+def _within(folder: Path) -> Iterator[Path]:
+    """The files of a folder, and of partitions in it, by their names: Spark looks into no other folders."""
+    for each in sorted(folder.iterdir()):
+        if each.name[0] == "." or (each.name[0] == "_" and "=" not in each.name):
+            continue
+        if each.is_file():
+            yield each
+        elif "=" in each.name and each.is_dir():
+            yield from _within(each)
 
 
 def _some(files: list[str]) -> list[str]:
     """The first and the last of files, and some between them."""
+    if not files:
+        return []
     places = {at * (len(files) - 1) // (_SAMPLED - 1) for at in range(_SAMPLED)}
     return [files[place] for place in sorted(places)]
 
