@@ -286,7 +286,7 @@ class EventFiles:
         return found
 
     def _merged(self, spark: SparkSession) -> StructType:
-        """The columns of all files of Parquet. Where types differ, those of the first count: the others are met later."""
+        """The columns of all files of Parquet. Where types differ, the first counts: the others are met later."""
         reader = spark.read.format(self.format)
         try:
             return reader.option("mergeSchema", "true").load(self._address).schema
