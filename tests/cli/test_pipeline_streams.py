@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -193,6 +194,22 @@ def test_a_first_batch_that_failed_tells_of_no_types(tmp_path: Path) -> None:
     (incoming / "1.jsonl").write_text('{"id": 1, "price": 9}\n')
     done = stream(subscriptions, incoming, out)
     assert (done.status, pairs(out)) == (0, [(1, "low")]), done.err
+
+
+def test_types_are_known_as_soon_as_one_of_two_queries_has_done_a_batch(tmp_path: Path) -> None:
+    subscriptions, incoming, out = wishes(tmp_path, a="code = 'A'"), tmp_path / "incoming", tmp_path / "matches"
+    incoming.mkdir()
+    (incoming / "5.csv").write_text("id,code\n1,A\n")
+    more = ("--on-error", "collect", "--rejects", tmp_path / "rejects")
+    assert stream(subscriptions, incoming, out, *more).status == 0
+    # As if the process had been killed when the lines were looked at, and the matches were not written.
+    checkpoint = tmp_path / "matches.checkpoint"
+    for place in (checkpoint / "spark" / "commits" / "0", checkpoint / "spark" / "commits" / ".0.crc"):
+        place.unlink(missing_ok=True)
+    shutil.rmtree(out / "batch=0")
+    (incoming / "0.csv").write_text("id,code\n2,7\n")
+    done = stream(subscriptions, incoming, out, *more)
+    assert (done.status, pairs(out)) == (0, [(1, "a")]), done.err
 
 
 def test_what_was_declared_once_stays_so(tmp_path: Path) -> None:

@@ -118,12 +118,20 @@ def _started(job: Job, events: DataFrame, store: Subscriptions, tally: Tally) ->
 
 
 def _known_columns(job: Job) -> StructType | None:
-    """The columns that the stream has had so far, if anything has been done with them."""
+    """The columns that the stream has had so far, if anything has been done with them, by either query."""
     from pyspark.sql.types import StructType
 
+    from harken.spark.streaming.spark_half import SparkHalf
+
     place = _place(job)
-    said = place.columns() if place.spark.done.whole else None
+    halves = place.spark, SparkHalf(_lines_of(job))
+    said = place.columns() if any(each.done.whole for each in halves) else None
     return None if said is None else StructType.fromJson(said)
+
+
+def _lines_of(job: Job) -> Folder:
+    """The checkpoint of the query for what cannot be read."""
+    return _place(job).folder.child("rejects")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +147,7 @@ class Lines:
         from harken.spark import TableSink
 
         sink = TableSink(_rejects(job).child("events"), job.output.format)
-        lines = cls(_place(job).folder.child("rejects"), sink)
+        lines = cls(_lines_of(job), sink)
         lines._mend()
         lines._check()
         return lines

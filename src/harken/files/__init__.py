@@ -5,7 +5,7 @@ a file larger than memory can be matched.
 """
 
 from harken.files.events import EventChunk, read_event, read_events
-from harken.files.lines import begins_within_a_line, has_a_line_each
+from harken.files.lines import is_one_line, spans_lines
 from harken.files.matches import MatchWriter, match_chunk, write_matches
 from harken.files.sampling import sample_csv, sample_json
 from harken.files.schemas import read_schema
@@ -15,8 +15,7 @@ __all__ = [
     "EventChunk",
     "MatchWriter",
     "SubscriptionFile",
-    "begins_within_a_line",
-    "has_a_line_each",
+    "is_one_line",
     "match_chunk",
     "read_event",
     "read_events",
@@ -24,5 +23,6 @@ __all__ = [
     "read_subscriptions",
     "sample_csv",
     "sample_json",
+    "spans_lines",
     "write_matches",
 ]

@@ -55,19 +55,29 @@ def begins_over_lines(path: str) -> bool:
         return _spans_lines(_first_line(iter(blocks)))
 
 
-def has_a_line_each(path: str) -> bool:
-    """Whether a JSON file goes on after a first line that is whole: read as one value, it would be that line."""
+def spans_lines(path: str) -> bool:
+    """Whether a JSON file is one array or one object, of more than one line."""
     with read_blocks(path) as blocks:
         pieces: Iterator[bytes] = iter(blocks)
-        line, _, more = _first_line(pieces).removeprefix(BYTE_ORDER_MARK).lstrip().partition(b"\n")
-        return is_json(line) and any(piece.strip() for piece in chain([more], pieces))
+        text = _first_line(pieces).removeprefix(BYTE_ORDER_MARK).lstrip()
+        line = text.partition(b"\n")[0].rstrip()
+        if text[:1] == b"[":
+            return not line.endswith(b"]")
+        if text[:1] != b"{" or is_json(line):
+            return False
+        for piece in pieces:
+            text += piece
+            if len(text) > MAX_LINE:
+                return False
+        return is_json(text)
 
 
-def begins_within_a_line(path: str) -> bool:
-    """Whether the first line of a JSON file is an object or an array, and whole, or there is none."""
+def is_one_line(path: str) -> bool:
+    """Whether a file has nothing after its first line."""
     with read_blocks(path) as blocks:
-        text = _first_line(iter(blocks)).removeprefix(BYTE_ORDER_MARK).lstrip()
-        return not text or is_json(text.partition(b"\n")[0])
+        pieces: Iterator[bytes] = iter(blocks)
+        more = _first_line(pieces).removeprefix(BYTE_ORDER_MARK).lstrip().partition(b"\n")[2]
+        return not any(piece.strip() for piece in chain([more], pieces))
 
 
 def _of_lines(path: str, blocks: Blocks, pieces: Iterable[bytes], on_bad: OnBad | None) -> Iterator[Objects]:

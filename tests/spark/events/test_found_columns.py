@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import re
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +16,7 @@ from pyspark.sql.types import IntegerType, LongType, StructType
 from harken.errors import HarkenError, InputFileError
 from harken.model.schema import Schema
 from harken.spark.events.found_columns import as_wide
-from harken.spark.events.sources import EventFiles, Followed
+from harken.spark.events.sources import EventFiles, Followed, sorted_out, sound
 
 
 def followed(
@@ -48,7 +50,6 @@ def shown(columns: StructType) -> list[str]:
         ("p double", '{"p": "dear", "q": 1}', None, "p double, q bigint"),
         ("p string", '{"p": 1}', None, "p string"),
         ("i array<struct<s: string>>", '{"i": [{"s": "a", "n": 1}]}', None, "i array<struct<s: string>>"),
-        ("`g.lat` double", '{"g": {"lat": 1, "lon": 2}, "q": 1}', None, "`g.lat` double, q bigint"),
         ("d date", "d\n2026-01-01T10:00:00Z\n", None, "d date"),
         # What is declared counts, whatever was known or found, and though no file has it.
         ("p string", '{"p": 1}', {"p": "float"}, "p double"),
@@ -122,6 +123,36 @@ def test_columns_of_later_files_of_parquet_join(tmp_path: Path, spark: SparkSess
     pq.write_table(pa.table({"p": ["dear"]}), tmp_path / "3.parquet")
     found = files.columns_to_follow(spark, StructType.fromDDL("p bigint"))
     assert shown(found.columns) == ["color:string", "p:bigint"], "one that has other types is in nobody's way"
+    remote = EventFiles.at(f"file://{tmp_path}", "parquet").columns_to_follow(spark)
+    assert shown(remote.columns) == ["color:string", "p:bigint"]
+    assert EventFiles.at(str(tmp_path)).read(spark).columns == ["p", "color"]
+
+
+@pytest.mark.parametrize(
+    ("known", "files", "expected"),
+    [
+        ("p bigint", ["float64"], "double"),  # and none that is to be read has whole numbers
+        ("p double", ["int64"], "bigint"),
+        ("p double", ["int32"], "double"),
+        ("p bigint", ["int32"], "bigint"),
+        ("p decimal(12,2)", ["decimal128(10, 2)"], "decimal(12,2)"),
+        ("p decimal(10,2)", ["decimal128(12, 2)"], "decimal(12,2)"),
+        ("p int", ["int32", "int64"], "bigint"),
+        ("p int", ["int64", "int32"], "bigint"),
+        ("p float", ["float32", "float64"], "double"),
+    ],
+)
+def test_numbers_of_parquet_are_read_as_they_can_be(known, files, expected, tmp_path: Path, spark) -> None:
+    for number, kind in enumerate(files):
+        name, _, digits = kind.partition("(")
+        made = pa.decimal128(*map(int, digits[:-1].split(","))) if digits else pa.type_for_alias(name)
+        value = Decimal("1.00") if digits else 1
+        pq.write_table(pa.table({"p": pa.array([value], made)}), tmp_path / f"{number}.parquet")
+    events = EventFiles.at(str(tmp_path))
+    found = events.columns_to_follow(spark, StructType.fromDDL(known))
+    assert found.columns["p"].dataType.simpleString() == expected
+    assert [row.p for row in spark.read.schema(found.columns).parquet(str(tmp_path)).collect()] == [1] * len(files)
+    assert [row.p for row in events.read(spark).collect()] == [1] * len(files)
 
 
 def test_what_spark_does_not_read_tells_nothing(tmp_path: Path, spark: SparkSession) -> None:
@@ -145,6 +176,31 @@ def test_files_of_two_forms_are_not_read_together(tmp_path: Path, spark: SparkSe
     assert shown(files.columns_to_follow(spark).columns) == ["p:bigint"]
     (tmp_path / "2.jsonl").write_text('{"p": 1}\n\n')
     assert files.read(spark).count() == 3
+
+
+@pytest.mark.parametrize(
+    "text", ['oops\n{"p": 1}\n', '{"p": \n{"p": 1}\n', '{\n"p": 1}\n{"p": 2}\n', '{"p": 1},\n{"p": 2},\n']
+)
+def test_what_is_not_one_value_is_read_line_by_line(text: str, tmp_path: Path, spark: SparkSession) -> None:
+    (tmp_path / "1.json").write_text(text)
+    (tmp_path / "2.json").write_text('{"p": 5}\n{"p": 6}\n')
+    events = sorted_out(EventFiles.at(str(tmp_path)).read(spark, collect=True)).cache()
+    good = {row.p for row in sound(events).collect()}
+    assert good >= {5, 6}
+    assert events.count() == len(
+        [line for each in tmp_path.glob("*.json") for line in each.read_text().splitlines()]
+    )
+
+
+def test_a_value_over_lines_in_any_of_some_files_of_csv_is_one(tmp_path: Path, spark: SparkSession) -> None:
+    (tmp_path / "1.csv").write_text("p,q\n1,a\n")
+    (tmp_path / "2.csv").write_text('p,q\n2,"a\n7,b"\n')
+    assert sorted(row.p for row in EventFiles.at(str(tmp_path)).read(spark).collect()) == [1, 2]
+    with gzip.open(tmp_path / "0.csv.gz", "wb"):
+        pass
+    (tmp_path / "2.csv").write_text("p,q\n2,007\n")
+    (tmp_path / "1.csv").unlink()
+    assert [row.q for row in EventFiles.at(str(tmp_path)).read(spark).collect()] == ["007"]
 
 
 def test_the_wider_of_two_whole_numbers_is_taken() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from harken.errors import SchemaError
@@ -75,27 +75,60 @@ def with_all(columns: StructType, others: StructType, by_case: bool = True) -> S
 
 def as_wide(columns: StructType, others: StructType) -> StructType:
     """Columns, of numbers as wide as they are and as others of these names are."""
+    return _each(columns, others, _wider)
+
+
+def as_readable(columns: StructType, others: StructType) -> StructType:
+    """Columns, of the types of numbers that others of these names have, unless Spark reads these as columns."""
+    return _each(columns, others, lambda kind, other: kind if _reads(other, kind) else other)
+
+
+def read_as_well(columns: StructType, others: StructType) -> StructType:
+    """Columns, of the types of numbers that others of these names have, if Spark reads columns as these."""
+    return _each(columns, others, lambda kind, other: other if _reads(kind, other) else kind)
+
+
+def _each(columns: StructType, others: StructType, choose: Callable[[DataType, DataType], DataType]) -> StructType:
+    """Columns, of the types that are chosen where both they and others of these names are numbers."""
     from pyspark.sql.types import StructField, StructType
 
     fields = []
     for field in columns:
         other = others[field.name].dataType if field.name in others.names else field.dataType
-        fields.append(StructField(field.name, _as_wide(field.dataType, other)))
+        fields.append(StructField(field.name, _chosen(field.dataType, other, choose)))
     return StructType(fields)
 
 
-def _as_wide(kind: DataType, other: DataType) -> DataType:
-    from pyspark.sql.types import ArrayType, IntegralType, NumericType, StructType
+def _chosen(kind: DataType, other: DataType, choose: Callable[[DataType, DataType], DataType]) -> DataType:
+    from pyspark.sql.types import ArrayType, NumericType, StructType
 
     if isinstance(kind, StructType) and isinstance(other, StructType):
-        return as_wide(kind, other)
+        return _each(kind, other, choose)
     if isinstance(kind, ArrayType) and isinstance(other, ArrayType):
-        return ArrayType(_as_wide(kind.elementType, other.elementType))
+        return ArrayType(_chosen(kind.elementType, other.elementType, choose))
     if kind == other or not (isinstance(kind, NumericType) and isinstance(other, NumericType)):
         return kind
-    if all(isinstance(each, IntegralType) or not getattr(each, "scale", 1) for each in (kind, other)):
+    return choose(kind, other)
+
+
+def _wider(kind: DataType, other: DataType) -> DataType:
+    if all(_is_whole(each) for each in (kind, other)):
         return max(kind, other, key=lambda each: _DIGITS.get(each.typeName(), getattr(each, "precision", 0)))
     return _common([kind, other])
+
+
+def _is_whole(kind: DataType) -> bool:
+    return kind.typeName() in _DIGITS or not getattr(kind, "scale", 1)
+
+
+def _reads(kind: DataType, wider: DataType) -> bool:
+    """Whether Spark reads numbers of one type, in a file of Parquet, as numbers of another."""
+    if kind.typeName() in _DIGITS and wider.typeName() in _DIGITS:
+        return _DIGITS[kind.typeName()] <= _DIGITS[wider.typeName()]
+    if wider.typeName() == "double":
+        return kind.typeName() in ("float", "byte", "short", "integer")
+    scales = [getattr(each, "scale", None) for each in (kind, wider)]
+    return None not in scales and scales[0] == scales[1] and kind.precision <= wider.precision  # type: ignore[attr-defined]
 
 
 def of_other_kinds(known: StructType, now: StructType) -> Iterator[tuple[str, str, str]]:
@@ -111,20 +144,6 @@ def of_other_kinds(known: StructType, now: StructType) -> Iterator[tuple[str, st
             yield name, kind, f"in {leaf!r}, which is {kinds[leaf]}"
         elif any(each.path[: len(path)] == path for each in found.values()):
             yield name, kind, "an object"
-
-
-def joining(columns: StructType, others: StructType) -> StructType:
-    """Of others, the columns that columns lack, unless an attribute would be there twice, and those they have."""
-    from pyspark.sql.types import StructType
-
-    taken = leaves(columns).keys()
-    return StructType(
-        [
-            each
-            for each in others
-            if each.name in columns.names or taken.isdisjoint(leaves(StructType([each])).keys())
-        ]
-    )
 
 
 def _kinds(columns: StructType) -> dict[str, str]:

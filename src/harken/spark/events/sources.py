@@ -18,24 +18,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from harken.errors import InputFileError
-from harken.files import (
-    begins_within_a_line,
-    has_a_line_each,
-    sample_csv,
-    sample_json,
-)
+from harken.files import is_one_line, sample_csv, sample_json, spans_lines
 from harken.model.schema import Schema
 from harken.spark.events.columns import leaves
 from harken.spark.events.found_columns import (
     TYPES,
     among,
+    as_readable,
     as_wide,
     declared_in,
-    joining,
     may_be_empty,
     of_other_kinds,
     once,
     put,
+    read_as_well,
     spark_type,
     with_all,
 )
@@ -80,7 +76,7 @@ _OPTIONS: dict[Format, dict[str, str]] = {
         "dateFormat": "yyyy-MM-dd",  # which is what it is anyway, but else moments would be cut down to their days
         "timeZone": "UTC",
     },
-    "json": {"allowNonNumericNumbers": "false", "timeZone": "UTC"},
+    "json": {"allowNonNumericNumbers": "false", "timeZone": "UTC", "dateFormat": "yyyy-MM-dd"},
     "parquet": {},
 }
 
@@ -122,8 +118,7 @@ class EventFiles:
         """
         columns = self._columns(spark)
         reader = spark.read.format(self.format).options(**self._options(collect))
-        if columns is not None:
-            reader = reader.schema(self._raw(columns, collect))
+        reader = reader.schema(self._raw(columns, collect))
         return self._typed(reader.load(self._address), columns)
 
     def follow(self, spark: SparkSession, columns: StructType, *, collect: bool = False) -> DataFrame:
@@ -147,7 +142,6 @@ class EventFiles:
         self._check_lines()
         known = StructType() if known is None else known
         found = self._columns(spark, following=True)
-        assert found is not None, "a stream cannot be read without"
         by_case = str(spark.conf.get("spark.sql.caseSensitive")).lower() == "true"
         if self.schema is not None and self.format != "parquet":
             known = declared_in(known, self.schema, nested=self.format == "json")
@@ -159,9 +153,12 @@ class EventFiles:
             "a schema can say otherwise"
             for name, before, now in of_other_kinds(known, sure)
         }
-        kept = as_wide(known, sure) if widening else known
-        kept = with_all(kept, joining(kept, sure), by_case)
-        columns = with_all(kept, joining(kept, found), by_case)
+        if self.format == "parquet":
+            kept = as_readable(known, sure)
+        else:
+            kept = as_wide(known, sure) if widening else known
+        kept = with_all(kept, sure, by_case)
+        columns = with_all(kept, found, by_case)
         if self.format == "csv":  # whose files say which columns there are
             columns = StructType([columns[name] if name in columns.names else found[name] for name in found.names])
         if not columns.fields:
@@ -187,18 +184,17 @@ class EventFiles:
     def _form(self) -> dict[str, str]:
         """How the files are written."""
         over_lines, files = False, self._local()
-        if files and self.format == "csv":
-            over_lines = sample_csv(files[0]).over_lines
-        elif files and self.format == "json":
-            over_lines = not all(map(begins_within_a_line, _some(files)))
-        if over_lines and self.format == "json":
+        if self.format == "csv":
+            over_lines = any(sample_csv(each).over_lines for each in _some(files))
+        elif self.format == "json" and any(map(spans_lines, _some(files))):
+            over_lines = True
             self._check_forms(files)
         return {**_OPTIONS[self.format], "multiLine": str(over_lines).lower()}
 
     def _check_forms(self, files: list[str]) -> None:
-        """InputFileError if some file has an event on each line: read as a whole, only the first would be met."""
+        """InputFileError if some file has several events beside each other: only the first would be met."""
         for each in files:
-            if has_a_line_each(each):
+            if not (spans_lines(each) or is_one_line(each)):
                 raise InputFileError(
                     each,
                     "it has an event on each line, and other files that are read with it have events over several",
@@ -208,7 +204,7 @@ class EventFiles:
     def _check_lines(self) -> None:
         """InputFileError if events span lines in a file to follow: others to come may have one on each."""
         for each in _some(self._local()) if self.format == "json" else ():
-            if not begins_within_a_line(each):
+            if spans_lines(each):
                 raise InputFileError(
                     each,
                     "events span lines, and a stream reads an event, or an array of them, from each line",
@@ -222,8 +218,11 @@ class EventFiles:
         return [str(file) for file in _files(self.path) if file.stat().st_size]
 
     def _first(self) -> str | None:
-        """The first of the files; None if there is none that can be read here."""
-        return next(iter(self._local()), None)
+        """The first of the files that can be read here, and of CSV tells of a column; None if there is none."""
+        files = self._local()
+        if self.format == "csv":
+            files = [each for each in files[:_SAMPLED] if sample_csv(each).types]
+        return next(iter(files), None)
 
     def remarks(self) -> list[str]:
         """What Spark will read otherwise than `harken match` does, as far as some files tell."""
@@ -233,10 +232,8 @@ class EventFiles:
         said = sample_json(*_some(self._local())).remarks
         return [each for each in said if not any(each.startswith(f"attribute {name!r} ") for name in declared)]
 
-    def _columns(self, spark: SparkSession, following: bool = False) -> StructType | None:
-        """The columns with the types they are to have; None if Spark finds them by itself."""
-        if self.format == "parquet" and not following:
-            return None
+    def _columns(self, spark: SparkSession, following: bool = False) -> StructType:
+        """The columns with the types they are to have."""
         if following and not _has_files(self.path):
             return self._declared_only()
         first = self._first()
@@ -286,14 +283,17 @@ class EventFiles:
         return found
 
     def _merged(self, spark: SparkSession) -> StructType:
-        """The columns of all files of Parquet. Where types differ, the first counts: the others are met later."""
+        """The columns of all files of Parquet; where types differ, one that all can be read as, or the first."""
         reader = spark.read.format(self.format)
         try:
             return reader.option("mergeSchema", "true").load(self._address).schema
         except Exception:  # in words of Java's; whatever else it was comes again
-            columns = reader.option("mergeSchema", "false").load(self._address).schema
-        for each in _some(self._local()):
-            columns = with_all(columns, reader.load(f"file://{literally(os.path.abspath(each))}").schema)
+            events = reader.option("mergeSchema", "false").load(self._address)
+        columns = events.schema
+        local = [f"file://{literally(os.path.abspath(each))}" for each in self._local()]
+        for each in local or events.inputFiles():
+            others = reader.load(each).schema
+            columns = with_all(read_as_well(columns, others), others)
         return columns
 
     def _check_case(self, columns: StructType, prefix: str = "") -> None:
@@ -343,11 +343,11 @@ class EventFiles:
     def _shaped(self, kind: DataType) -> bool:
         return self.format == "csv" and kind.typeName() == "array"
 
-    def _typed(self, events: DataFrame, columns: StructType | None) -> DataFrame:
+    def _typed(self, events: DataFrame, columns: StructType) -> DataFrame:
         """Points and boxes of CSV, `[2.35, 48.86]`, as lists; what is no list is an unread record."""
         from pyspark.sql import functions
 
-        for field in columns or ():
+        for field in columns:
             if self._shaped(field.dataType):
                 text = functions.col(_quoted(field.name))
                 collect = _UNREAD in events.columns
