@@ -20,6 +20,7 @@ from harken.cli.jobs import (
 from harken.cli.stages import Stages
 from harken.cli.terminal import note
 from harken.errors import OutputExistsError, SinkError, StreamError
+from harken.model.foreign import parents
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -94,7 +95,7 @@ def run_stream(spark: SparkSession, job: Job, stages: Stages, work: Folder) -> O
 
 def _is_of(name: str, other: str) -> bool:
     """Whether two attributes are one, or one is within the other."""
-    return name == other or name.startswith(f"{other}.") or other.startswith(f"{name}.")
+    return name == other or name in parents(other) or other in parents(name)
 
 
 def _started(job: Job, events: DataFrame, store: Subscriptions, tally: Tally) -> StreamingQuery:

@@ -161,10 +161,15 @@ def _is_plain(path: Path) -> bool:
     return not any("${" in name for name in path) and not any(mark in name for name in path[1:] for mark in "'\\")
 
 
+def quoted(name: str) -> str:
+    """The name of a column, as Spark reads it."""
+    return "`{}`".format(name.replace("`", "``"))
+
+
 def _sql(path: Path) -> str:
     # Fields not with a dot: before it, Spark would look for a table of that name first.
     column, *fields = path
-    return "`{}`".format(column.replace("`", "``")) + "".join(f"['{name}']" for name in fields)
+    return quoted(column) + "".join(f"['{name}']" for name in fields)
 
 
 def column_at(path: Path) -> Column:
@@ -172,7 +177,7 @@ def column_at(path: Path) -> Column:
     from pyspark.sql import functions
 
     column, *fields = path
-    found = functions.col("`{}`".format(column.replace("`", "``")))
+    found = functions.col(quoted(column))
     for name in fields:
         found = found.getField(name)
     return found

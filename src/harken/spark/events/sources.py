@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 from harken.errors import InputFileError
 from harken.files import is_one_line, sample_csv, sample_json, spans_lines
 from harken.model.schema import Schema
-from harken.spark.events.columns import leaves
+from harken.spark.events.columns import leaves, quoted
 from harken.spark.events.found_columns import (
     TYPES,
     among,
@@ -149,8 +149,8 @@ class EventFiles:
                 found = with_all(found, self._declared_only(leaves(found)), by_case)
         sure = self._with_values(spark, found)
         remarks = {
-            name: f"{name!r} is read as {before}, as when the stream began, though it is {now} in files of now; "
-            "a schema can say otherwise"
+            name: f"{name!r} is read as {before}, as when the stream began, though it is {now} in files of now"
+            + ("" if self.format == "parquet" else "; a schema can say otherwise")
             for name, before, now in of_other_kinds(known, sure)
         }
         if self.format == "parquet":
@@ -221,7 +221,7 @@ class EventFiles:
         """The first of the files that can be read here, and of CSV tells of a column; None if there is none."""
         files = self._local()
         if self.format == "csv":
-            files = [each for each in files[:_SAMPLED] if sample_csv(each).types]
+            return next((each for each in files[:_SAMPLED] if sample_csv(each).types), None)
         return next(iter(files), None)
 
     def remarks(self) -> list[str]:
@@ -236,10 +236,12 @@ class EventFiles:
         """The columns with the types they are to have."""
         if following and not _has_files(self.path):
             return self._declared_only()
+        if self.format == "parquet":
+            return self._merged(spark)
         first = self._first()
         found = _sampled(first) if self.format == "csv" and first is not None else None
         found = found or self._inferred(spark)
-        if self.format == "parquet" or self.schema is None:
+        if self.schema is None:
             return found
         return declared_in(found, self.schema, nested=self.format == "json")
 
@@ -265,8 +267,6 @@ class EventFiles:
 
         options = {**self._form(), "mode": "DROPMALFORMED", "inferSchema": "true", **further}
         try:
-            if self.format == "parquet":
-                return self._merged(spark)
             return spark.read.format(self.format).options(**options).load(self._address).schema
         except AnalysisException as error:
             if self.format != "json" or error.getCondition() != "COLUMN_ALREADY_EXISTS":
@@ -349,7 +349,7 @@ class EventFiles:
 
         for field in columns:
             if self._shaped(field.dataType):
-                text = functions.col(_quoted(field.name))
+                text = functions.col(quoted(field.name))
                 collect = _UNREAD in events.columns
                 mode = "PERMISSIVE" if collect else "FAILFAST"
                 parsed = functions.from_json(text, field.dataType, {"mode": mode})  # type: ignore[arg-type]
@@ -384,7 +384,7 @@ def faulty(events: DataFrame, columns: Collection[str]) -> DataFrame:
     """
     from pyspark.sql import functions
 
-    whole = {name: functions.col(_quoted(name)) for name in events.columns}
+    whole = {name: functions.col(quoted(name)) for name in events.columns}
     known = whole | {name: leaf.column for name, leaf in leaves(events.schema).items()}
     shown = [column.alias(name) for name, column in known.items() if name in columns and name not in _OURS]
     record = functions.to_json(functions.struct(*shown)) if shown else functions.lit(None).cast("string")
@@ -392,11 +392,6 @@ def faulty(events: DataFrame, columns: Collection[str]) -> DataFrame:
         record = functions.coalesce(functions.col(_UNREAD), record)
     bad = events.where(functions.col(FAULT).isNotNull())
     return bad.select(record.alias("record"), functions.col(FAULT).alias("reason"))
-
-
-def _quoted(name: str) -> str:
-    """The name of a column, as Spark reads it."""
-    return f"`{name.replace('`', '``')}`"
 
 
 def _matching(path: str) -> bool:

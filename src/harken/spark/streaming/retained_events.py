@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from harken.durable import sync
 from harken.errors import ArgumentTypeError, EventError, StreamError, closest
-from harken.spark.events.columns import check_storable, is_read_as
+from harken.spark.events.columns import check_storable, is_read_as, quoted
 from harken.spark.storage import Folder, folder_at
 from harken.spark.storage.hadoop import literally
 
@@ -300,10 +300,9 @@ def _moments(events: DataFrame, name: str) -> Column:
     """A column of timestamps in microseconds since 1970; those without a zone are UTC, as they are in matching."""
     from pyspark.sql import functions
 
-    quoted = f"`{name.replace('`', '``')}`"
     if events.schema[name].dataType.simpleString() == "timestamp":
-        return functions.unix_micros(functions.col(quoted))
-    return functions.expr(f"timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {quoted})")
+        return functions.unix_micros(functions.col(quoted(name)))
+    return functions.expr(f"timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {quoted(name)})")
 
 
 def _micros(moment: datetime) -> int:
