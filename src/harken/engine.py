@@ -17,14 +17,14 @@ import pyarrow as pa
 
 from harken import persistence
 from harken.arranging import start_beside
-from harken.changing import Change, Held
+from harken.changing import Change, Held, Hidden
 from harken.compiler import Reject
 from harken.errors import ArgumentError, BulkLoadError, EventError
 from harken.explanation import Explanation, explain
 from harken.intake import Compiled, One, SubscriptionSource, compiled
 from harken.locking import Door
 from harken.matching import registry
-from harken.matching.contract import AccessPath, Arranging, Learning, Slots, Stats
+from harken.matching.contract import AccessPath, Arranging, Gradual, Learning, Slots, Stats
 from harken.matching.events.batch import EventBatch, EventSource, add_up, checked_event
 from harken.matching.events.mixed import batch_from
 from harken.matching.events.tables import MixedTable, frame_of
@@ -39,6 +39,7 @@ from harken.model.schema import Schema
 from harken.model.subscriptions import ALWAYS, Subscription, SubscriptionId, Validity, moment_of
 from harken.model.values import Type
 from harken.persistence import SavedEngine
+from harken.portions import AT_ONCE, Pace, Portions
 from harken.written import Written, expression_of
 
 Result = TypeVar("Result")
@@ -76,7 +77,8 @@ class Engine:
 
     Any call may come from any thread. Matches run at the same time; changes come one after the other, and a match
     sees all of a change or nothing of it. A change waits for the matches that are running, and those that come
-    wait for it, but only while it is entered, not while it is parsed and compiled. Should it fail at whatever
+    wait for it, but only while it is entered, not while it is parsed and compiled; with clusters, a large one is
+    entered in portions of about half a millisecond, between which others match. Should it fail at whatever
     step, by an interrupt or for want of memory, the engine is as before it or as after it; then all that it holds
     is entered anew, which takes as long as loading it did without parsing, and what was seen of events is
     forgotten.
@@ -111,6 +113,7 @@ class Engine:
         self._owners: dict[int, str] = {}
         self._validity: dict[int, Validity] = {}
         self._written = Written() if checked_flag("keep_text", keep_text) else None
+        self._hidden = Hidden()
         self._change: Change | None = None
         """The change that is being made, or that failed and has yet to be settled."""
         self._door = Door()
@@ -213,7 +216,7 @@ class Engine:
         reader.inside += 1
         try:
             if door.closed:
-                self._step_aside()
+                door.wait_outside(self._settle)
             flat = checked_event(event, self._matcher.attributes, self.schema, self._foreign)
             if self._parallel is None:
                 slots = self._matcher.match(flat)
@@ -221,6 +224,8 @@ class Engine:
                 slots = match_in_parallel(self._matcher, flat, self._parallel, door)
             if self._arranges and self._matcher.is_due:  # type: ignore[attr-defined]  # of those that arrange
                 self._arrange_beside()
+            if (hidden := self._hidden.mask) is not None:
+                slots = slots[~hidden[slots]]
             if self._validity:
                 slots = slots[self._valid(slots, at)]
             elif at is not None:
@@ -278,14 +283,18 @@ class Engine:
         reader = self._door.reading()
         reader.inside += 1
         try:
-            if self._door.closed:
-                self._step_aside()
+            reader.stays += 1
+            if self._door.is_shut:
+                self._door.wait_outside(self._settle)
             batch = batch_from(given, self._matcher.attributes, self.schema, rejects)
             rows, slots = match_batch_in_parallel(self._matcher, batch, sharing, self._door)
             if self._arranges and self._matcher.is_due:  # type: ignore[attr-defined]  # of those that arrange
                 self._arrange_beside()
             if batch.foreign:
                 add_up(self._foreign, batch.foreign)
+            if (hidden := self._hidden.mask) is not None:
+                told = ~hidden[slots]
+                rows, slots = rows[told], slots[told]
             if self._validity:
                 valid = self._valid(slots, at)
                 rows, slots = rows[valid], slots[valid]
@@ -293,6 +302,7 @@ class Engine:
                 moment_of(at)
             ids = self._identities.id_array(slots)
         finally:
+            reader.stays -= 1
             reader.inside -= 1
         matches = pa.table({"event": pa.array(batch.numbered(rows), pa.int64()), "subscription": ids})
         return matches if rejects is None else BatchMatches(matches, reject_table(rejects))
@@ -338,7 +348,7 @@ class Engine:
         """
         with self._door.turn():
             self._settle()
-            saved = SavedEngine(self._algorithm, self._options, self.schema, self.limits, *self._held())
+            saved = SavedEngine(self._algorithm, self._options, self.schema, self.limits, *self._held()[:-1])
             persistence.save(saved, Path(path))
 
     @classmethod
@@ -409,19 +419,23 @@ class Engine:
                 return admission.rejects, 0
             change = Change.taking_in(admission, self._identities)
             self._matcher.prepare(admission.incoming)
+            self._identities.make_room(change.exchange)
             self._make(change)
             return admission.rejects, len(admission.ids)
 
     def _make(self, change: Change) -> None:
         """Make a change, alone, and all of it or nothing. Only in turn."""
         self._matcher.foresee()
+        pace = Pace() if isinstance(self._matcher, Gradual) and not self._door.is_quiet() else AT_ONCE
         try:
-            self._door.close()
-            self._change = change
-            change.make(self._held())
+            self._door.in_portions(self._portions(change, pace), pace)
             self._change = None
         finally:
             self._settle()
+
+    def _portions(self, change: Change, pace: Pace) -> Portions:
+        self._change = change
+        yield from change.portions(self._held(), pace)
 
     def _arrange_beside(self) -> None:
         """Have the matcher become what suits the events, in turn with changes, while others match."""
@@ -438,29 +452,29 @@ class Engine:
     def _settle(self) -> None:
         """Make good what a change that failed left behind, if one did, and let others in. Only in turn."""
         if self._change is not None:
+            self._door.close()  # it may have failed where others may read
             create = partial(registry.create, self._algorithm, **self._options)
             settled = self._change.settled(self._held(), create)
-            self._matcher, self._identities, self._owners, self._validity, self._written = settled
+            self._matcher, self._identities, self._owners, self._validity, self._written, self._hidden = settled
             self._change = None
         self._door.open()
 
     def _look(self, work: Callable[[], Result]) -> Result:
-        """Do some work that changes nothing, while nothing changes. Matching does the same, without a call."""
+        """Do some work that changes nothing, while nothing changes. Matching does the same, without a call.
+
+        But matching goes on between two portions of a change, of which it sees nothing.
+        """
         reader = self._door.reading()
         reader.inside += 1
         try:
-            if self._door.closed:
-                self._step_aside()
+            if self._door.closed or self._change is not None:
+                self._door.step_aside(self._settle)
             return work()
         finally:
             reader.inside -= 1
 
-    def _step_aside(self) -> None:
-        """Wait for the change that is being made."""
-        self._door.step_aside(self._settle)
-
     def _held(self) -> Held:
-        return Held(self._matcher, self._identities, self._owners, self._validity, self._written)
+        return Held(self._matcher, self._identities, self._owners, self._validity, self._written, self._hidden)
 
     def _subscription(self, slot: int) -> Subscription:
         (id,) = self._identities.ids(np.array([slot]))

@@ -9,6 +9,12 @@ thread has assigned before it looks, another one sees.
 **Fair.** Readers that find the door closed wait, so that a change is not starved by readers; the next change lets
 those that waited in first, so that readers are not starved by changes.
 
+**In portions.** A large change does its work in many portions, and opens the door between them. That nobody sees
+what it has done so far is not the door's business. **Long readers**, which stay inside for longer than a moment,
+must not have others wait until they are out: a change first keeps those that come outside, waits for those that
+are in while others come and go, and only then closes the door. So that neither starves, it lets long ones in again
+once it has had as long as it had to wait for them.
+
 **Interrupts** come after calls and at jumps back only. Between counting in and the `try` that counts out again
 there are none; and the one lock, that of changes, is held by `with` on a lock written in C, which is as safe. An
 interrupted change may leave the door closed: the next to come settles what was left undone and opens it.
@@ -36,6 +42,7 @@ from collections.abc import Callable
 from typing import ClassVar, Protocol, TypeVar
 
 from harken.errors import EngineBusyError
+from harken.portions import ALONE, Needs, Pace, Portions
 
 Result = TypeVar("Result")
 
@@ -66,11 +73,15 @@ class OwnedLock(Protocol):
 class Reader:
     """One thread, as a door knows it."""
 
-    __slots__ = ("__weakref__", "inside")
+    __slots__ = ("__weakref__", "helps", "inside", "stays")
 
     def __init__(self) -> None:
         self.inside = 0
         """How many times it reads now: more than once, if one reading calls another."""
+        self.stays = 0
+        """How many of these take longer than a moment."""
+        self.helps = False
+        """Whether it is one of the threads that come in for others only."""
 
 
 class Door:
@@ -87,8 +98,11 @@ class Door:
         finally:
             reader.inside -= 1
 
-    To change: `with door.turn():`, which keeps other changes out but no readers, and then `close` and `open`.
-    `settle` makes good whatever an interrupted change left, and opens the door.
+    and `wait_outside`, not `step_aside`, if it may go on between two portions of a change. What takes longer than
+    a moment counts itself in by `stays`, too, and looks at `is_shut` instead.
+
+    To change: `with door.turn():`, which keeps other changes out but no readers, and then `close` and `open`, or
+    `in_portions`. `settle` makes good whatever an interrupted change left, and opens the door.
     """
 
     def __init__(self) -> None:
@@ -97,10 +111,16 @@ class Door:
 
     def _start_anew(self) -> None:
         self.closed = False
+        self.is_shut = False
+        """Whether it is closed to those that stay: as long as a change goes on, and whenever it is closed."""
         self._own = threading.local()
         self._readers: set[weakref.ref[Reader]] = set()
         self._aside: set[Reader] = set()
+        self._waiting, self._staying = set[Reader](), set[Reader]()
+        """Those that come in between two portions, and those of them that stay."""
         self._changes: OwnedLock = threading.RLock()  # type: ignore[assignment]  # see OwnedLock
+        self._lobby, self._portion = threading.RLock(), threading.RLock()
+        """What a change in portions holds while it keeps long readers out, and while it keeps all out."""
 
     def reading(self) -> Reader:
         """The reader that stands for this thread."""
@@ -129,33 +149,108 @@ class Door:
             reader.inside -= 1
 
     def step_aside(self, settle: Callable[[], None]) -> None:
-        """Wait, having come in, until the door is open; within an earlier reading, go ahead."""
+        """Wait, having come in, until no change goes on; within an earlier reading, go ahead."""
+        self._wait(self._aside, lambda own, stays: False, settle)
+
+    def wait_outside(self, settle: Callable[[], None]) -> None:
+        """Wait, having come in, until the door is open, if only between two portions of a change."""
+        if self.reading().stays:
+            self._wait(self._staying, self._come_to_stay, settle)
+        else:
+            self._wait(self._waiting, self._come_in, settle)
+
+    def _wait(
+        self, where: set[Reader], come_in: Callable[[Reader, int], bool], settle: Callable[[], None]
+    ) -> None:
+        """Wait, with others in one place, until this one can come in, at the latest at the end of the change."""
         own = self.reading()
         if self._changes._is_owned():
             raise EngineBusyError("the engine is in the middle of a change that this very thread makes")
         if own.inside > 1:  # whoever closed the door waits for this thread
             return
-        own.inside = 0
+        stays = own.stays
+        own.inside = own.stays = 0
         try:
-            self._aside.add(own)
-            with self._changes:
-                if self.closed:
-                    settle()
-                own.inside = 1  # before the next change, which would close the door again
+            where.add(own)
+            if not come_in(own, stays):
+                with self._changes:
+                    if self.closed:
+                        settle()
+                    own.inside, own.stays = 1, stays  # before the next change, which would close the door again
         finally:
-            own.inside = 1  # the caller counts it out
-            self._aside.discard(own)
+            own.inside, own.stays = 1, stays  # the caller counts it out
+            where.discard(own)
+
+    def _come_in(self, own: Reader, stays: int) -> bool:
+        """Come in between two portions; False if a portion has failed, and the door is still closed."""
+        with self._portion:
+            if self.closed:
+                return False
+            own.inside, own.stays = 1, stays
+            return True
+
+    def _come_to_stay(self, own: Reader, stays: int) -> bool:
+        with self._lobby:
+            return self._come_in(own, stays)
 
     def turn(self) -> OwnedLock:
         """What to hold in order to change, or to have no changes; readers that had to wait come in first."""
         if self._changes._is_owned() or self.reading().inside:
             raise EngineBusyError("the engine is in use further up in this very thread, and cannot be changed now")
-        for _ in range(PATIENCE):
-            if not self._aside:
-                return self._changes
-            time.sleep(PAUSE)
-        self._aside.clear()  # one of them was interrupted, and will not come
+        for where in (self._aside, self._waiting, self._staying):
+            _let_in(where)
         return self._changes
+
+    def is_quiet(self) -> bool:
+        """Whether no other thread has read so far that is still there."""
+        own = self.reading()
+        return all(each is own or each.helps for each in self._known_readers())
+
+    def in_portions(self, portions: Portions, pace: Pace) -> None:
+        """Do some work, and let others in between any two of its portions. Only in turn.
+
+        If it fails in the middle of a portion, the door stays closed.
+        """
+        needs: Needs | None = ALONE
+        while needs is not None:
+            with self._lobby:
+                until = self._keep_long_ones_out()
+                while needs is not None:
+                    needs = self._do_portion(needs, portions, pace)
+                    if needs is not None:
+                        self._pause()
+                    if time.perf_counter() >= until:
+                        break
+                self.is_shut = False
+            if needs is not None:
+                _let_in(self._staying)
+
+    def _keep_long_ones_out(self) -> float:
+        """Wait for those that are in; until when the others have to wait, for as long as they were waited for."""
+        began = time.perf_counter()
+        self.is_shut = True
+        while any(each.stays for each in self._known_readers()):
+            time.sleep(PAUSE)
+        now = time.perf_counter()
+        return 2 * now - began
+
+    def _do_portion(self, needs: Needs, portions: Portions, pace: Pace) -> Needs | None:
+        """What the next portion needs, or None at the end."""
+        if needs is not ALONE:
+            return next(portions, None)
+        with self._portion:
+            self.close()
+            began = time.perf_counter()
+            needed = next(portions, None)
+            pace.took = time.perf_counter() - began
+            self.closed = False
+        return needed
+
+    def _pause(self) -> None:
+        """Let those in that wait, or want the interpreter."""
+        if not self.is_quiet():
+            time.sleep(PAUSE)
+        _let_in(self._waiting)
 
     def close(self) -> None:
         """Let nobody in, and wait until all readers are out. Only in turn.
@@ -163,18 +258,17 @@ class Door:
         Threads that help a reader come in while it is inside, perhaps just after they were looked at: so they are
         looked at once more when nobody was seen.
         """
-        self.closed = True
+        self.is_shut = self.closed = True
         for _ in ("those who read", "those who help them"):
-            while self._are_some_inside():
+            while any(each.inside for each in self._known_readers()):
                 time.sleep(PAUSE)
 
-    def _are_some_inside(self) -> bool:
-        readers = [each() for each in tuple(self._readers)]
-        return any(reader is not None and reader.inside for reader in readers)
+    def _known_readers(self) -> list[Reader]:
+        return [reader for each in tuple(self._readers) if (reader := each()) is not None]
 
     def open(self) -> None:
         """Let readers in. Only in turn."""
-        self.closed = False
+        self.closed = self.is_shut = False
 
     def before_fork(self) -> None:
         """Wait for a running change, unless it waits until this very thread is out, and so has not begun."""
@@ -189,7 +283,16 @@ class Door:
             return
         was_closed = self.closed
         self._start_anew()
-        self.closed = was_closed  # as after an interrupt
+        self.closed = self.is_shut = was_closed  # as after an interrupt
+
+
+def _let_in(where: set[Reader]) -> None:
+    """Wait until all who wait in one place have come in."""
+    for _ in range(PATIENCE):
+        if not where:
+            return
+        time.sleep(PAUSE)
+    where.clear()  # one of them was interrupted, and will not come
 
 
 class SharedLock:

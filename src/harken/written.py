@@ -25,6 +25,7 @@ from harken.matching.growing import GrowingArray
 from harken.matching.saving import DAMAGE, State
 from harken.model.expressions import Expression, Node
 from harken.model.limits import Limits
+from harken.portions import ALONE, AT_ONCE, BESIDE, Pace, Portions, done_at_once, in_parts
 
 BLOCK = 1_024
 """Texts of a block, at most."""
@@ -136,8 +137,12 @@ class Written:
             latest = self._latest = packed, self._unpacked(packed)
         return latest[1][place] if place < len(latest[1]) else None
 
-    def admit(self, slots: Slots, expressions: Sequence[object]) -> None:
+    def admit_in_portions(self, slots: Slots, expressions: Sequence[object], pace: Pace) -> Portions:
         """Keep texts, or what trees print as, under slots that have none. Linear in their length."""
+        return in_parts(len(slots), pace, lambda part: self.admit(slots[part], expressions[part]))
+
+    def admit(self, slots: Slots, expressions: Sequence[object]) -> None:
+        """As `admit_in_portions`, at once."""
         texts: Sequence[str] = expressions  # type: ignore[assignment]  # what is no tree has been read as a text
         if set(map(type, expressions)) - {str}:
             texts = [to_text(each) if isinstance(each, Node) else each for each in expressions]  # type: ignore[arg-type, misc]
@@ -156,19 +161,29 @@ class Written:
             if done < len(texts) or len(self._open) == BLOCK:
                 self._close()
 
-    def forget(self, slots: Slots) -> None:
+    def forget_in_portions(self, slots: Slots, pace: Pace) -> Portions:
         """Let go of the texts of slots.
 
         A block of which nothing is left goes at once. The others are packed anew once the larger part of them is
         nobody's, by the number of texts or by the room they take.
         """
         slots = slots[slots < len(self._numbers)]
+        yield from in_parts(len(slots), pace, lambda part: self._forget(slots[part]))
+        if self._is_wasteful():
+            yield BESIDE
+            packed = self.only(np.flatnonzero(self._numbers.values))
+            yield ALONE
+            self.__dict__ = packed.__dict__
+
+    def forget(self, slots: Slots) -> None:
+        """As `forget_in_portions`, at once."""
+        done_at_once(self.forget_in_portions(slots, AT_ONCE))
+
+    def _forget(self, slots: Slots) -> None:
         numbers = self._numbers.values[slots]
         self._numbers.values[slots] = _NONE
         for block, places in _by_block(numbers[numbers != _NONE]):
             self._let_go(block, places)
-        if self._is_wasteful():
-            self._pack_anew()
 
     def _let_go(self, block: int, places: list[int]) -> None:
         """Some texts of a block are nobody's any more; without any that is somebody's, it goes."""
@@ -290,10 +305,6 @@ class Written:
         except DAMAGE:
             return []
         return [text[end - length : end] for length, end in zip(lengths, accumulate(lengths), strict=True)]
-
-    def _pack_anew(self) -> None:
-        """Leave out what is nobody's. Linear in the length of all texts."""
-        self.__dict__ = self.only(np.flatnonzero(self._numbers.values)).__dict__
 
     def only(self, slots: Slots) -> Written:
         """The texts of these slots, packed anew, though a change of others may have failed at any step."""

@@ -13,6 +13,7 @@ import numpy as np
 from harken.locking import Door
 from harken.matching.contract import (
     AccessPath,
+    Gradual,
     Incoming,
     InParallel,
     Learning,
@@ -32,6 +33,7 @@ from harken.matching.saving import State
 from harken.model.arguments import checked_count
 from harken.model.events import FlatEvent
 from harken.model.expressions import Expression
+from harken.portions import AT_ONCE, Pace, Portions, done_at_once
 
 if TYPE_CHECKING:
     from harken.matching.choice import Choice
@@ -133,24 +135,54 @@ class AutoMatcher:
             index.add(known, Incoming.of([few.expression(slot) for slot in known.tolist()]))
         self._become(FIRST, index)
 
+    def add_in_portions(self, slots: Slots, incoming: Incoming, pace: Pace) -> Portions:
+        """As `add`; by an algorithm that cannot, in one portion."""
+        self._changes += 1
+        if self._few is not None and self._outgrows(len(slots), incoming):
+            self._move_into_index(self._few)
+        if isinstance(self._matcher, Gradual):
+            yield from self._matcher.add_in_portions(slots, incoming, pace)
+        else:
+            self._matcher.add(slots, incoming)
+        self._hold(slots)
+
     def remove(self, slots: Slots) -> None:
         """As the algorithm in use does. An index that has become small stays one."""
         self._changes += 1
         self._matcher.remove(slots)
-        self._in_use.values[slots] = False
-        self._count -= len(slots)
+        self._let_go(slots)
+
+    def remove_in_portions(self, slots: Slots, pace: Pace) -> Portions:
+        """As `remove`; by an algorithm that cannot, in one portion."""
+        self._changes += 1
+        if isinstance(self._matcher, Gradual):
+            yield from self._matcher.remove_in_portions(slots, pace)
+        else:
+            self._matcher.remove(slots)
+        self._let_go(slots)
+
+    def arrange_in_portions(self, coming: int, leaving: int, pace: Pace) -> Portions:
+        """As the algorithm in use does, unless it has done that already."""
+        if isinstance(self._matcher, Gradual):
+            yield from self._matcher.arrange_in_portions(coming, leaving, pace)
 
     def learn(self, events: EventBatch) -> None:
         """As the algorithm in use does, and with enough of both compare families for such events.
 
         Evaluating each expression, there is nothing to learn. Of no events, all that happens is what was arranged.
         """
+        done_at_once(self.learn_in_portions(events, AT_ONCE))
+
+    def learn_in_portions(self, events: EventBatch, pace: Pace) -> Portions:
+        """As `learn`."""
         if self._few is None and len(events):
             sample = EventSample()
             sample.add(events)
             if self._count >= max(self._many, 1) and len(sample) >= ENOUGH:
                 self._compare(sample)  # whoever asks for it has a reason
-            if self._next is None and isinstance(self._matcher, Learning):
+            if self._next is None and isinstance(self._matcher, Gradual):
+                yield from self._matcher.learn_in_portions(events, pace)
+            elif self._next is None and isinstance(self._matcher, Learning):
                 self._matcher.learn(events)
         self._move()
 
@@ -166,6 +198,10 @@ class AutoMatcher:
 
     def _become(self, name: str, matcher: EncodedMatcher) -> None:
         self._matcher, self._few, self.picked = matcher, None, name
+
+    def _let_go(self, slots: Slots) -> None:
+        self._in_use.values[slots] = False
+        self._count -= len(slots)
 
     def _hold(self, slots: Slots) -> None:
         self._in_use.grow_to(int(slots.max(initial=-1)) + 1)

@@ -30,6 +30,7 @@ from harken.model.expressions import Expression
 from harken.model.limits import Limits
 from harken.normal.compiled import CompiledBuilder
 from harken.normal.form import NormalForm, normalise
+from harken.portions import Pace, Portions
 
 Slots: TypeAlias = npt.NDArray[np.int64]
 Pairs: TypeAlias = tuple[npt.NDArray[np.int64], Slots]
@@ -79,6 +80,13 @@ class Incoming:
     def of(cls, expressions: Sequence[Expression]) -> Incoming:
         """Subscriptions known by their expressions, which have been held to all limits before."""
         return cls(lambda: expressions, partial(_compiled, expressions))
+
+    def part(self, part: slice) -> Incoming:
+        """Some of them."""
+        if part.stop - part.start == len(self):
+            return self
+        table = self.compiled.slice(part.start, part.stop - part.start)
+        return Incoming(lambda: self.expressions[part], lambda: table)
 
     @cached_property
     def expressions(self) -> Sequence[Expression]:
@@ -171,6 +179,27 @@ class InParallel(Protocol):
 
     def match_batch_in_parallel(self, events: EventBatch, parallel: Parallel, door: Door | None = None) -> Pairs:
         """As `match_batch`, by threads that all enter the door that this one has entered."""
+
+
+@runtime_checkable
+class Gradual(Protocol):
+    """A matcher that can be changed portion by portion, and matched with between any two of them.
+
+    What has come or gone so far is then found or not, as it may be: who asks sees to it that nobody is told.
+    Should a portion fail, whatever is not concerned can be rescued, as after `add`, `remove` and `learn`.
+    """
+
+    def add_in_portions(self, slots: Slots, incoming: Incoming, pace: Pace) -> Portions:
+        """As `add`, but for what is to be arranged anew afterwards."""
+
+    def remove_in_portions(self, slots: Slots, pace: Pace) -> Portions:
+        """As `remove`, but for what is to be arranged anew afterwards."""
+
+    def learn_in_portions(self, events: EventBatch, pace: Pace) -> Portions:
+        """As `learn` does."""
+
+    def arrange_in_portions(self, coming: int, leaving: int, pace: Pace) -> Portions:
+        """Arrange anew what has to be after so many have come and gone."""
 
 
 @runtime_checkable

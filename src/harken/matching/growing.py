@@ -35,6 +35,13 @@ class GrowingArray(Generic[Scalar]):
         array.hold(values)
         return array
 
+    def twin(self) -> GrowingArray[Scalar]:
+        """Another one of these values, with as much room to spare."""
+        twin = type(self)(self.dtype, self._fill)
+        room = self._room.copy()
+        twin._room, twin.values = room, room[: len(self.values)]
+        return twin
+
     def __len__(self) -> int:
         return len(self.values)
 

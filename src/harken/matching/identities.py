@@ -23,6 +23,7 @@ from harken.matching.saving import State, require
 from harken.model import capacity
 from harken.model.subscriptions import SubscriptionId
 from harken.model.values import INT_MAX, INT_MIN
+from harken.portions import ALONE, AT_ONCE, BESIDE, Pace, Portions, done_at_once, in_parts
 
 _STRINGS = pa.schema([("id", pa.string())])
 
@@ -182,16 +183,35 @@ class Identities:
 
     def make(self, exchange: Exchange) -> None:
         """Make an exchange as it was prepared just before."""
+        done_at_once(self.name_in_portions(exchange, AT_ONCE))
+        done_at_once(self.free_in_portions(exchange, AT_ONCE))
+
+    def name_in_portions(self, exchange: Exchange, pace: Pace) -> Portions:
+        """Have the ids that come stand for their slots, as the first half of an exchange.
+
+        Those that go are no ids any more, but their slots still have them, for those who have found these.
+        """
         leaving, ids = exchange.leaving, exchange.ids
-        if len(leaving):
-            self._held.drop(leaving)
-        if len(ids):
-            if pa.types.is_integer(ids.type) and len(self) - len(leaving) + len(ids) > self._few:
-                self._flatten()
-            self._held.put(ids, exchange.coming)
+        if pa.types.is_integer(ids.type) and len(self) - len(leaving) + len(ids) > self._few:
+            self._flatten()
+        yield from in_parts(len(leaving), pace, lambda part: self._held.drop(leaving[part]))
+        if not pace.is_at_once(len(ids)):
+            yield BESIDE
+            self.make_room(exchange)
+            yield ALONE
+        yield from in_parts(len(ids), pace, lambda part: self._held.put(ids[part], exchange.coming[part]))
+
+    def make_room(self, exchange: Exchange) -> None:
+        """Make room for what an exchange brings, which takes long now and then. Others may look up meanwhile."""
+        self._held.make_room(int(exchange.coming.max(initial=-1)) + 1)
+
+    def free_in_portions(self, exchange: Exchange, pace: Pace) -> Portions:
+        """Let slots that were left be used again, as the second half of an exchange."""
+        leaving = exchange.leaving
+        yield from in_parts(len(leaving), pace, lambda part: self._held.clear(leaving[part]))
         del self._free[exchange.still :]
         self._free.frombytes(leaving.astype(np.uint32).tobytes())
-        self._slots = exchange.slots + len(ids) - exchange.reused
+        self._slots = exchange.slots + len(exchange.ids) - exchange.reused
         if not len(self):
             self._start_anew()
 
@@ -300,7 +320,13 @@ class _PlainIds:
     def drop(self, slots: Slots) -> None:
         for slot in slots.tolist():
             del self._slots[self._ids[slot]]
+
+    def clear(self, slots: Slots) -> None:
+        for slot in slots.tolist():
             self._ids[slot] = ""
+
+    def make_room(self, slots: int) -> None:
+        """A list and a dictionary make room for themselves."""
 
     def pairs(self) -> tuple[pa.Array, Slots]:
         return pa.array(list(self._slots), self.arrow_type), np.array(list(self._slots.values()), np.int64)
@@ -367,7 +393,7 @@ class _IntegerIds:
         return slots
 
     def put(self, ids: pa.Array, slots: Slots) -> None:
-        self._make_room(int(slots.max(initial=-1)) + 1)
+        self.make_room(int(slots.max(initial=-1)) + 1)
         done = self._kernels.insert(self._places, self._ids, self._seed, _unsigned(ids), slots)
         if done < len(slots):
             self._kernels.take_out(self._places, self._ids, self._seed, slots[:done])
@@ -376,14 +402,20 @@ class _IntegerIds:
     def drop(self, slots: Slots) -> None:
         self._kernels.take_out(self._places, self._ids, self._seed, slots)
 
+    def clear(self, slots: Slots) -> None:
+        """What stands at slots that are not in use means nothing."""
+
     def ids(self, slots: Slots) -> list[SubscriptionId]:
         return self._ids[slots].view(np.int64).tolist()  # type: ignore[no-any-return]
 
     def id_array(self, slots: Slots) -> pa.Array:
         return pa.array(self._ids.take(slots).view(np.int64))  # which is quicker than by index
 
-    def _make_room(self, slots: int) -> None:
-        """Room for so many slots; four of five places may be taken. Growing by little keeps memory small."""
+    def make_room(self, slots: int) -> None:
+        """Room for so many slots; four of five places may be taken. Growing by little keeps memory small.
+
+        Nothing that others read is changed.
+        """
         room, places = len(self._ids), len(self._places)
         if slots > room:
             ids = np.zeros(max(slots, room + room // 8), np.uint64)

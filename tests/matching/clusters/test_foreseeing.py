@@ -12,15 +12,15 @@ from harken.workloads import workload
 
 @pytest.fixture
 def reorganised(monkeypatch):
-    """How often an index was reorganised, with the door closed each time."""
+    """How often an index was reorganised."""
     times = []
-    reorganise = DynamicMatcher.reorganise
+    reorganise = DynamicMatcher.reorganise_in_portions
 
-    def note(self):
+    def note(self, pace):
         times.append(len(times))
-        reorganise(self)
+        return reorganise(self, pace)
 
-    monkeypatch.setattr(DynamicMatcher, "reorganise", note)
+    monkeypatch.setattr(DynamicMatcher, "reorganise_in_portions", note)
     return times
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +66,23 @@ MOST = 6.0
 
 WASTE = 1.6
 """How many times the room that clusters need they may take, unless something else is asked for."""
+
+
+class Compacted(NamedTuple):
+    """Clusters side by side, and where they are."""
+
+    words: npt.NDArray[np.uint32]
+    directory: npt.NDArray[np.uint32]
+    free: npt.NDArray[np.int64]
+    block_of: GrowingArray[np.uint32]
+    shared_block: GrowingArray[np.uint32]
+
+
+class Filtered(NamedTuple):
+    """Filters, and by table the first of its own."""
+
+    filters: npt.NDArray[np.uint16]
+    first: npt.NDArray[np.int64]
 
 
 class ClusterStore:
@@ -364,6 +383,15 @@ class ClusterStore:
         keyed = slice(self._first.values[table], self._first.values[table + 1])
         return dict(zip(self._dimension.values[keyed].tolist(), self._radix.values[keyed].tolist(), strict=True))
 
+    def tables_without(self, retired: Sequence[int]) -> Tables:
+        """The access tables, as if some key tables were closed."""
+        tables = self.tables()
+        if not retired:
+            return tables
+        closed, filters = tables.closed.copy(), tables.filter.copy()
+        closed[list(retired)], filters[list(retired)] = True, 0
+        return tables._replace(closed=closed, filter=filters)
+
     def close_key_table(self, table: int) -> None:
         """Let no clause enter a key table and no event look there; its clauses can still be moved."""
         self._closed.values[table] = True
@@ -384,15 +412,15 @@ class ClusterStore:
             places.append(self._base.values[table] + np.flatnonzero(words == ALWAYS))
         return np.concatenate(places)
 
-    def filter(self, predicates: PredicateArrays) -> bool:
-        """Have filters for the key tables they pay for, those with many clauses per key; whether some are new.
+    def filtered(self, predicates: PredicateArrays) -> Filtered | None:
+        """Filters for the key tables they pay for, those with many clauses per key; None if there are no others.
 
-        Linear in the keys of these tables, and in their clauses, if there are.
+        Linear in the keys of these tables, and in their clauses, if there are. Nothing that others read changes.
         """
         keys = {table: self._keys(table) for table in range(FIRST_KEY_TABLE, len(self.schemas))}
         wanted = self._tables_to_filter(keys)
         if wanted == [table for table in keys if self._filter.values[table]]:
-            return False
+            return None
         counts = np.cumsum([1, *(keys[table] for table in wanted)])
         filters, first = np.zeros(int(counts[-1]) * FILTER, np.uint16), np.zeros(len(self.schemas), np.int64)
         first[wanted] = counts[:-1]
@@ -400,9 +428,12 @@ class ClusterStore:
         blocks = self.blocks()._replace(filters=filters)
         for table in wanted:
             make_filters(predicates, tables, blocks, table, keys[table])
-        self.filters = filters
-        self._filter.values[:] = first
-        return True
+        return Filtered(filters, first)
+
+    def have_filters(self, filtered: Filtered) -> None:
+        """Have these filters; nothing has changed since they were made."""
+        self.filters = filtered.filters
+        self._filter.values[:] = filtered.first
 
     def _tables_to_filter(self, keys: dict[int, int]) -> list[int]:
         """Those with the most clauses per key, as long as they have enough of them together."""
@@ -434,17 +465,26 @@ class ClusterStore:
         """Whether clusters that need so many lines take so many times that."""
         return needed * waste <= int(self.free[0])
 
-    def compact(self, waste: float = WASTE) -> None:
-        """Lay the clusters side by side if they take so many times the room they need. Linear in their size."""
+    def compacted(self, waste: float) -> Compacted | None:
+        """The clusters side by side, if they take so many times the room they need. Linear in their size.
+
+        Nothing that others read is changed.
+        """
         blocks = self.blocks()
         needed = lines_in_use(blocks) + 1
         if not self._wastes(needed, waste):
-            return
+            return None
         words = np.zeros((needed + needed // 8) * LINE, np.uint32)
         free, directory = np.zeros(FREE_CLASSES, np.int64), self.directory.copy()
-        free[0] = copy_compact(blocks._replace(directory=directory), words)
+        block_of, shared_block = self.block_of.twin(), self._shared_block.twin()
+        blocks = blocks._replace(directory=directory, block_of=block_of.values, shared_block=shared_block.values)
+        free[0] = copy_compact(blocks, words)
+        return Compacted(words, directory, free, block_of, shared_block)
+
+    def have_compacted(self, compacted: Compacted) -> None:
+        """Have clusters lie as they were laid side by side; nothing has changed since."""
         # At once, so that whatever fails the clusters can be read.
-        self.words, self.directory, self.free = words, directory, free
+        self.words, self.directory, self.free, self.block_of, self._shared_block = compacted
         self._note_cells()
 
     def make_room_for(self, clauses: int) -> None:

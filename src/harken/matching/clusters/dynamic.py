@@ -6,7 +6,6 @@ serves all sizes: a table is made when the checks it saves are worth its lookup,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Self
 
 import numpy as np
@@ -20,6 +19,7 @@ from harken.matching.contract import Slots, Stats
 from harken.matching.kernels.layout import FIRST_KEY_TABLE, PREDICATE_TABLE
 from harken.matching.saving import State
 from harken.model.arguments import checked_count, checked_flag, checked_number
+from harken.portions import ALONE, AT_ONCE, BESIDE, Pace, Portions, done_at_once
 
 MOST_TABLES = 256
 
@@ -97,19 +97,22 @@ class DynamicMatcher(KeyedMatcher):
         self._changes, self._moves = state.count("changes"), state.count("moves")
         self._made, self._dropped = state.count("made"), state.count("dropped")
 
-    def _choose_anew(self) -> None:
+    def _choose_in_portions(self, pace: Pace) -> Portions:
         self._foreseen = None  # of other events than those that have been seen since
         if self.adapt:
-            self.reorganise()
-            super()._choose_anew()
+            yield from self.reorganise_in_portions(pace)
+            yield from super()._choose_in_portions(pace)
 
     def _maintain(self, change: int) -> None:
+        done_at_once(self.arrange_in_portions(max(change, 0), max(-change, 0), AT_ONCE))
+
+    def arrange_in_portions(self, coming: int, leaving: int, pace: Pace) -> Portions:
         """Reorganise when enough has changed: at once after a large change, else if that was foreseen to pay."""
-        self._changes += abs(change)
-        is_large = abs(change) >= self._enough() // LARGE_PART
+        self._changes += coming + leaving
+        is_large = max(coming, leaving) >= self._enough() // LARGE_PART
         if self.adapt and (self._foreseen is not None or (is_large and self._is_due())):
             self._changes = 0
-            self.reorganise()
+            yield from self.reorganise_in_portions(pace)
 
     def _enough(self) -> int:
         """Changes after which the tables are looked at again."""
@@ -125,9 +128,7 @@ class DynamicMatcher(KeyedMatcher):
         """
         if not self.adapt or not self._is_due():
             return
-        with self._seen_lock:  # others may match, and tell what they see
-            self._chances = None
-            self._estimated()
+        self._estimate_anew()
         least, worth = self._margin * self._worth() / 3, self._margin * self._worth()
         benefits = self._table_benefits()
         pays = (
@@ -154,28 +155,32 @@ class DynamicMatcher(KeyedMatcher):
 
     def reorganise(self) -> None:
         """Drop tables that do not pay, then make those that do, best first, as long as there are any."""
-        with self._changing():
-            self._chances = None
-            worth, benefits = self._worth(), self._foreseen
-            self._foreseen = None
-            # What was foreseen holds a few changes later.
-            self._drop_idle(self._margin * worth / 3, self._table_benefits() if benefits is None else benefits)
-            while len(self._store.schemas) < MOST_TABLES:
-                wanted = self._best_schemas(self._margin * worth)
-                if not wanted:
-                    break
-                self._add_tables(wanted)
-                self._made += len(wanted)
-                # Clauses under other tables have keys as good: only those the savings come from need move.
-                origins = sorted(set().union(*wanted.values()))
-                self._moves += self._redistribute(self._places(origins))
-            self._moves += self._pair_ranges(self._margin)
-            self._store.compact()
-            self._filter()
+        done_at_once(self.reorganise_in_portions(AT_ONCE))
 
-    def _places(self, tables: Iterable[int]) -> npt.NDArray[np.int64]:
-        """The directory entries in use of these tables."""
-        return np.concatenate([self._store.used_places(each) for each in tables])
+    def reorganise_in_portions(self, pace: Pace) -> Portions:
+        """As `reorganise`."""
+        yield BESIDE
+        self._estimate_anew()
+        worth, foreseen = self._worth(), self._foreseen
+        self._foreseen = None
+        # What was foreseen holds a few changes later.
+        benefits = self._table_benefits() if foreseen is None else foreseen
+        yield ALONE
+        yield from self._drop_idle_in_portions(self._margin * worth / 3, benefits, pace)
+        while len(self._store.schemas) < MOST_TABLES:
+            yield BESIDE
+            wanted = self._best_schemas(self._margin * worth)
+            yield ALONE
+            if not wanted:
+                break
+            with self._changing():
+                self._add_tables(wanted)
+            self._made += len(wanted)
+            # Clauses under other tables have keys as good: only those the savings come from need move.
+            origins = sorted(set().union(*wanted.values()))
+            self._moves += yield from self._move_in_portions(self._places(origins), pace)
+        self._moves += yield from self._pair_ranges_in_portions(self._margin, pace)
+        yield from self._tidy_in_portions(pace)
 
     def _best_schemas(self, least: float) -> dict[Schema, set[int]]:
         """New schemas that save at least so many checks: the best, and others nearly as good beside it.
@@ -219,7 +224,7 @@ class DynamicMatcher(KeyedMatcher):
         counts = self._predicates.equality_counts()
         return sorted(map(int, np.argsort(-counts, kind="stable")[:MOST_DIMENSIONS]))
 
-    def _drop_idle(self, least: float, benefits: npt.NDArray[np.float64]) -> None:
+    def _drop_idle_in_portions(self, least: float, benefits: npt.NDArray[np.float64], pace: Pace) -> Portions:
         """Drop the table that saves the fewest checks, compared with the next best access paths, if too few.
 
         One at a time: what a table saves depends on which others there are, and many may stand in for each other.
@@ -233,9 +238,9 @@ class DynamicMatcher(KeyedMatcher):
         idle = min(excess, key=lambda table: excess[table], default=None)
         for table in excess:
             if not self._has_room(table) or not population[table] or (table == idle and excess[table] <= 0):
-                places = self._store.used_places(table)
-                self._store.close_key_table(table)
-                self._moves += self._redistribute(places)
+                self._moves += yield from self._move_in_portions(self._store.used_places(table), pace, [table])
+                with self._changing():
+                    self._store.close_key_table(table)
                 self._dropped += 1
             else:
                 self._benefits[self._store.schemas[table]] = float(benefits[table])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from harken.matching.clusters.cost import calibrated
 from harken.matching.clusters.kernels.maintaining import expected_sectors, tally_pairs
 from harken.matching.clusters.matcher import ClusterMatcher
 from harken.matching.kernels.layout import FIRST_KEY_TABLE, PAIRED, RANGE_TABLE, SECTORS
+from harken.portions import ALONE, BESIDE, Needs, Pace
 
 MOST_PLACES = 1 << 22
 """Keys that one table may have."""
@@ -61,16 +62,19 @@ class KeyedMatcher(ClusterMatcher):
             rarest_first = tuple(sorted(schema, key=lambda dimension: (counts[dimension], dimension)))
             self._store.add_key_table(rarest_first, self._radixes(rarest_first))
 
-    def _pair_ranges(self, margin: float) -> int:
+    def _pair_ranges_in_portions(self, margin: float, pace: Pace) -> Generator[Needs, None, int]:
         """Have clauses stand in pairs of ranges if that pays, and only then; how many have moved."""
+        yield BESIDE
         pays = self._pairs_pay(margin)
+        yield ALONE
         if pays == self._store.has_pairs:
             return 0
-        if pays:
-            self._store.open_pairs()
-        else:
-            self._store.close_pairs()
-        return self._redistribute(self._under_ranges())
+        with self._changing():
+            if pays:
+                self._store.open_pairs()
+            else:
+                self._store.close_pairs()
+        return (yield from self._move_in_portions(self._under_ranges(), pace))
 
     def _pairs_pay(self, margin: float) -> bool:
         """Whether checking clauses in pairs is so many times as quick, lookups included; if they are, quicker."""

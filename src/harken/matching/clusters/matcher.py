@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Generator, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from harken.matching.clusters.clusters import ClusterStore
+from harken.matching.clusters.clusters import WASTE, ClusterStore
 from harken.matching.clusters.kernels.blocks import find_entry
 from harken.matching.clusters.kernels.choosing import nothing_asked
 from harken.matching.clusters.kernels.maintaining import Room, redistribute
@@ -21,7 +23,7 @@ from harken.matching.clusters.single import SingleMatching
 from harken.matching.contract import AccessPath, Incoming, Pairs, Slots, Stats
 from harken.matching.encoding.encoder import BLOCK
 from harken.matching.encoding.locality import by_row, leading_dimensions
-from harken.matching.encoding.matcher import EncodedMatcher
+from harken.matching.encoding.matcher import READ, EncodedMatcher
 from harken.matching.encoding.statistics import SAMPLE, UNSEEN, ObservedEvents
 from harken.matching.encoding.workspace import Workspace, each_once
 from harken.matching.events.batch import EventBatch
@@ -46,10 +48,13 @@ from harken.matching.kernels.layout import (
 from harken.matching.parallel.options import Parallel
 from harken.matching.parallel.record import Record
 from harken.matching.parallel.team import Team
+from harken.matching.predicates.rows import Row
+from harken.matching.predicates.translation import Said
 from harken.matching.saving import State, counted, require
 from harken.model.arguments import checked_flag
 from harken.model.events import FlatEvent
 from harken.model.expressions import Presence
+from harken.portions import ALONE, AT_ONCE, BESIDE, Needs, Pace, Portions, done_at_once, in_parts
 
 OBSERVED = 16
 """Of so many blocks (or single events) one is looked at for statistics."""
@@ -148,16 +153,21 @@ class ClusterMatcher(EncodedMatcher):
         self._store.check_room(clauses, predicates)
 
     def _enter(self, clauses: Clauses) -> None:
+        self._widest = max(self._widest, int((clauses.first[1:] - clauses.first[:-1]).max(initial=0)))
+        if len(clauses.slot) >= MANY:
+            self._chances = None
+        self._have_predicates()
+        self._store.place(self._predicates.arrays(), self._estimated(), clauses, self._widest)
+
+    def _have_predicates(self) -> None:
+        """Have access paths for predicates that have just been given numbers."""
         for dimension in self._predicates.renamed():
             self._forget(dimension)
         predicates, rebanded = self._predicates, self._predicates.reband()
         self._store.make_room(len(predicates), len(predicates.dimensions), len(predicates.bands))
-        self._widest = max(self._widest, int((clauses.first[1:] - clauses.first[:-1]).max(initial=0)))
-        if len(clauses.slot) >= MANY or rebanded:
-            self._chances = None
         if rebanded:
+            self._chances = None
             self._redistribute(self._under_ranges())
-        self._store.place(predicates.arrays(), self._estimated(), clauses, self._widest)
 
     def _under_ranges(self) -> npt.NDArray[np.int64]:
         """The directory entries in use of ranges, and of pairs of them."""
@@ -183,6 +193,12 @@ class ClusterMatcher(EncodedMatcher):
     def _clauses_of(self, slot: int) -> list[list[int]]:
         return [self._clause_at(block, entry_id) for block, entry_id in self._store.entries_of(slot)]
 
+    def _estimate_anew(self) -> None:
+        """Estimate how likely access paths are opened, by all that has been seen. Others may match meanwhile."""
+        with self._seen_lock:  # and tell what they see
+            self._chances = None
+            self._estimated()
+
     def _estimated(self) -> Chances:
         """How likely access paths are opened; what came since the last estimate is guessed."""
         known, predicates = self._chances, self._predicates
@@ -199,18 +215,80 @@ class ClusterMatcher(EncodedMatcher):
 
         Linear in the events and in the clauses. Must not run beside anything else.
         """
-        for block in [block for _, block in self._encoder.blocks(events, SAMPLE)]:
-            self._statistics.observe(block, self._predicates)
-        self._chances = None
-        self._choose_anew()
+        done_at_once(self.learn_in_portions(events, AT_ONCE))
 
-    def _redistribute(self, places: npt.NDArray[np.int64]) -> int:
-        """Move the clauses at these directory entries to the best access paths there are; how many moved."""
+    def learn_in_portions(self, events: EventBatch, pace: Pace) -> Portions:
+        """As `learn`."""
+        yield BESIDE
+        blocks = [block for _, block in self._encoder.blocks(events, SAMPLE)]
+        with self._seen_lock:  # others may match, and tell what they see
+            for block in blocks:
+                self._statistics.observe(block, self._predicates)
+            self._chances = None
+        yield ALONE
+        yield from self._choose_in_portions(pace)
+
+    def add_in_portions(self, slots: Slots, incoming: Incoming, pace: Pace) -> Portions:
+        """As `add`. What subscriptions ask for is read beside those who match, some thousands at a time."""
+        if pace.is_at_once(len(slots)):
+            self._take_in(slots, incoming)
+            return
+        with self._changing():
+            self._have_slots(int(slots.max()) + 1)
+        yield BESIDE
+        if len(slots) >= MANY:
+            self._estimate_anew()
+        done, (known, read) = 0, self._read
+        for batch in incoming.compiled.to_batches(max_chunksize=READ):
+            yield BESIDE
+            said = read.pop(0) if known is incoming and read else Said.of(batch)
+            unknown = self._predicates.unknown(said.distinct)
+            yield ALONE
+            yield from in_parts(len(unknown), pace, partial(self._know, unknown))
+            yield BESIDE
+            numbers = self._predicates.numbers(said.distinct)
+            clauses = said.clauses(numbers, slots[done : done + batch.num_rows])
+            yield ALONE
+            yield from in_parts(len(clauses.slot), pace, partial(self._enter_some, clauses))
+            done += batch.num_rows
+        self._slots += len(slots)
+
+    def _know(self, several: Sequence[tuple[Row, ...]], part: slice) -> None:
+        """Give predicates numbers, before any clause asks for them."""
+        with self._changing():
+            self._predicates.intern_many(several[part])
+            self._predicates.settle()
+            self._have_predicates()
+
+    def _enter_some(self, clauses: Clauses, part: slice) -> None:
+        """Enter some clauses of predicates that have numbers."""
+        first = clauses.first[part.start : part.stop + 1]
+        words = clauses.words[first[0] : first[-1]]
+        with self._changing():
+            self._predicates.use(words)
+            self._enter(Clauses(first - first[0], words, clauses.slot[part], clauses.alone[part]))
+
+    def remove_in_portions(self, slots: Slots, pace: Pace) -> Portions:
+        """As `remove`."""
+        return in_parts(len(slots), pace, lambda part: self._let_go(slots[part]))
+
+    def arrange_in_portions(self, coming: int, leaving: int, pace: Pace) -> Portions:
+        """All in one portion, unless a subclass knows better."""
+        for change in (coming, -leaving):
+            if change:
+                self._maintain(change)
+        yield from ()
+
+    def _redistribute(self, places: npt.NDArray[np.int64], retired: Sequence[int] = ()) -> int:
+        """Move the clauses at these directory entries to the best access paths there are; how many moved.
+
+        As if tables that are retired were closed already, but for those who look there.
+        """
         store, moved, done = self._store, np.zeros(1, np.int64), 0
         clause, residual = np.zeros((2, self._widest + 1), np.int64)
         chances, asked = self._estimated(), nothing_asked(self._predicates.arrays(), store.tables())
         while True:
-            arrays, tables, blocks = self._predicates.arrays(), store.tables(), store.blocks()
+            arrays, tables, blocks = self._predicates.arrays(), store.tables_without(retired), store.blocks()
             room = Room(store.free, asked, np.zeros(len(tables.base), np.int64), clause, residual)
             done = redistribute(arrays, tables, blocks, chances, places, done, room, moved)
             if done == len(places):
@@ -246,19 +324,47 @@ class ClusterMatcher(EncodedMatcher):
                 label = np.concatenate([each.label for each in alike])
                 self._statistics.observe(alike[0]._replace(code=code, label=label), self._predicates)
 
-    def _choose_anew(self) -> None:
+    def _choose_in_portions(self, pace: Pace) -> Portions:
         """Move every clause to the best of the access paths there are."""
-        with self._changing():
-            self._redistribute(
-                np.concatenate([self._store.used_places(each) for each in range(len(self._store.schemas))])
-            )
-            self._store.compact()
-            self._filter()
+        yield from self._move_in_portions(self._places(range(len(self._store.schemas))), pace)
+        yield from self._tidy_in_portions(pace)
 
-    def _filter(self) -> None:
-        """Have filters where they pay, and clauses spread over the keys that have them."""
-        if self._store.filter(self._predicates.arrays()):
-            self._redistribute(self._store.crowded())
+    def _move_in_portions(
+        self, places: npt.NDArray[np.int64], pace: Pace, retired: Sequence[int] = ()
+    ) -> Generator[Needs, None, int]:
+        """Move the clauses at these directory entries to the best access paths there are; how many have moved.
+
+        None stays in tables that are retired, or goes there.
+        """
+        moved = 0
+
+        def move(part: slice) -> None:
+            nonlocal moved
+            with self._changing():
+                moved += self._redistribute(places[part], retired)
+
+        yield from in_parts(len(places), pace, move)
+        return moved
+
+    def _tidy_in_portions(self, pace: Pace, waste: float = WASTE) -> Portions:
+        """Have clusters side by side, filters where they pay, and clauses spread over the keys that have them."""
+        yield BESIDE
+        compacted = self._store.compacted(waste)
+        yield ALONE
+        if compacted is not None:
+            with self._changing():
+                self._store.have_compacted(compacted)
+        yield BESIDE
+        filtered = self._store.filtered(self._predicates.arrays())
+        yield ALONE
+        if filtered is not None:
+            with self._changing():
+                self._store.have_filters(filtered)
+            yield from self._move_in_portions(self._store.crowded(), pace)
+
+    def _places(self, tables: Iterable[int]) -> npt.NDArray[np.int64]:
+        """The directory entries in use of these tables."""
+        return np.concatenate([self._store.used_places(each) for each in tables])
 
     def _most_places(self) -> int:
         """How many places of the directory an event may open; found once after a change."""

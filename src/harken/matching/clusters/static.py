@@ -11,6 +11,7 @@ from harken.matching.clusters.schemas import Sample, Terms, choose
 from harken.matching.contract import Slots, Stats
 from harken.matching.saving import State
 from harken.model.arguments import checked_count, checked_number
+from harken.portions import AT_ONCE, Pace, Portions, done_at_once
 
 SAMPLED = 20_000
 """Clauses that the choice looks at."""
@@ -70,11 +71,9 @@ class StaticMatcher(KeyedMatcher):
             self._benefits = {choice.schema: choice.benefit / terms.costs.check for choice in chosen}
             self._clauses_then = self._in_clusters
             self._have_tables(list(self._benefits))
-            tables = range(len(self._store.schemas))
-            self._redistribute(np.concatenate([self._store.used_places(table) for table in tables]))
-            self._pair_ranges(0.0 if self._checks_per_lookup == 0 else MARGIN)
-            self._store.compact(WASTE)
-            self._filter()
+            self._redistribute(self._places(range(len(self._store.schemas))))
+            done_at_once(self._pair_ranges_in_portions(0.0 if self._checks_per_lookup == 0 else MARGIN, AT_ONCE))
+            done_at_once(self._tidy_in_portions(AT_ONCE, WASTE))
 
     def stats(self) -> Stats:
         """As every cluster matcher, and the key tables in the order of the choice.
@@ -94,8 +93,9 @@ class StaticMatcher(KeyedMatcher):
         super().restore(state, slots)
         self._clauses_then = state.count("clauses_then")
 
-    def _choose_anew(self) -> None:
+    def _choose_in_portions(self, pace: Pace) -> Portions:
         self.optimise()
+        yield from ()
 
     @property
     def _in_clusters(self) -> int:

@@ -26,7 +26,7 @@ from harken.matching.kernels.layout import Clauses, Events, Results
 from harken.matching.parallel.options import Parallel
 from harken.matching.parallel.team import ALONE, Team, team_of
 from harken.matching.predicates.table import PredicateTable
-from harken.matching.predicates.translation import translate, translate_forms
+from harken.matching.predicates.translation import FEW, Said, translate, translate_forms
 from harken.matching.saving import State, counted, require
 from harken.model.events import FlatEvent
 from harken.model.expressions import Expression
@@ -35,6 +35,9 @@ from harken.normal.operators import expression_of, rows_of
 
 PORTIONS = 4
 """Shares that each of several threads takes one after the other, if they are not given beforehand."""
+
+READ = 512
+"""Subscriptions that are read together, beside those who match."""
 
 WIDE = 64
 """Columns of events from which on fewer of them are encoded together."""
@@ -66,13 +69,20 @@ class EncodedMatcher(ABC):
         self._own = _Own()
         self._seen = np.zeros(4, np.int64)
         self._seen_lock = threading.RLock()
+        self._read: tuple[Incoming | None, list[Said]] = None, []
+        """What those ask for that come next, if it has been read beside those who match."""
         watch_forks(self)
 
     def prepare(self, incoming: Incoming) -> None:
-        """Have the compiled form; CapacityError if it might not be numbered, though none of it were known yet."""
+        """Have the compiled form, and a short one read; CapacityError if it might not be numbered.
+
+        That is told as if nothing of it were known yet.
+        """
         if incoming.forms is not None:
             self._check_room(*_sizes(incoming.forms))
             return
+        if FEW < incoming.compiled.num_rows <= READ:
+            self._read = incoming, [Said.of(each) for each in incoming.compiled.to_batches()]
         chunks = incoming.compiled.column("clauses").chunks
         try:
             self._check_room(*_at_most(chunks))
@@ -88,13 +98,16 @@ class EncodedMatcher(ABC):
 
     def add(self, slots: Slots, incoming: Incoming) -> None:
         """Translate and enter. Linear in the number of predicates."""
+        self._take_in(slots, incoming)
+        self._maintain(len(slots))
+
+    def _take_in(self, slots: Slots, incoming: Incoming) -> None:
         with self._changing():
             self._have_slots(int(slots.max(initial=-1)) + 1)
             for clauses in self._translated(slots, incoming):
                 self._predicates.use(clauses.words)
                 self._enter(clauses)
             self._slots += len(slots)
-        self._maintain(len(slots))
 
     def _translated(self, slots: Slots, incoming: Incoming) -> Iterator[Clauses]:
         """The clauses of those that come, part by part; predicates are interned when a part is asked for."""
@@ -102,16 +115,29 @@ class EncodedMatcher(ABC):
             yield translate_forms(incoming.forms, self._predicates, slots)
             return
         done = 0
-        for batch in incoming.compiled.to_batches():
-            yield translate(batch, self._predicates, slots[done : done + batch.num_rows])
+        for batch, said in self._batches_of(incoming):
+            these = slots[done : done + batch.num_rows]
+            if said is None:
+                yield translate(batch, self._predicates, these)
+            else:
+                yield said.clauses(self._predicates.intern_many(said.distinct), these)
             done += batch.num_rows
+
+    def _batches_of(self, incoming: Incoming) -> list[tuple[pa.RecordBatch, Said | None]]:
+        """The batches of a table, and what they say if that has been read."""
+        batches, (known, read) = incoming.compiled.to_batches(), self._read
+        self._read = None, []
+        return list(zip(batches, read if known is incoming else [None] * len(batches), strict=True))
 
     def remove(self, slots: Slots) -> None:
         """Take out, and forget predicates that nobody asks for any more."""
+        self._let_go(slots)
+        self._maintain(-len(slots))
+
+    def _let_go(self, slots: Slots) -> None:
         with self._changing():
             self._predicates.release(self._take_out(np.asarray(slots, np.int64)))
             self._slots -= len(slots)
-        self._maintain(-len(slots))
 
     def rescue(self, broken: Self, slots: Slots) -> None:
         """Read the clauses off the other's, and enter them. Linear in their number; each is twice in memory then.

@@ -33,6 +33,9 @@ LABELS = 2_048
 _UNTOLD, UNSEEN = 0.1, 0.5
 """What is thought of a predicate nothing is known of, and of the presence of an attribute not yet looked for."""
 
+SPARE = 8
+"""Chances have room for one more predicate for so many there are."""
+
 
 class ObservedEvents:
     """Decayed counts per dimension and constant. Changes must not run beside anything else."""
@@ -108,8 +111,8 @@ class ObservedEvents:
         return Chances(self._selectivity(predicates, presence), presence, self._cells(predicates, presence))
 
     def extended(self, known: Chances, predicates: PredicateTable) -> Chances:
-        """Chances as known, with a guess for what has come since."""
-        selectivity = np.full(len(predicates), _UNTOLD, np.float32)
+        """Chances as known, with a guess for what has come since, and will come next: this copies all of them."""
+        selectivity = np.full(len(predicates) + len(predicates) // SPARE, _UNTOLD, np.float32)
         selectivity[: len(known.selectivity)] = known.selectivity
         presence = np.full(max(1, len(predicates.dimensions)), UNSEEN, np.float32)
         presence[: len(known.presence)] = known.presence

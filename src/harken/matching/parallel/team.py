@@ -239,6 +239,7 @@ class _Run:
         """Enter the door, and do a part."""
         reader = None if self._door is None else self._door.reading()
         if reader is not None:
+            reader.helps = True
             reader.inside += 1
         try:
             if self._take(number):

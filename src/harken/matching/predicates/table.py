@@ -191,9 +191,22 @@ class PredicateTable:
         self._enter(new)
         return found
 
+    def unknown(self, several: Sequence[tuple[Row, ...]]) -> list[tuple[Row, ...]]:
+        """Those of some predicates that have no numbers, each once."""
+        return [rows for rows in dict.fromkeys(several) if rows not in self._numbers]
+
+    def numbers(self, several: Sequence[tuple[Row, ...]]) -> list[int]:
+        """The numbers of predicates that have some."""
+        numbers = self._numbers
+        return [numbers[rows] for rows in several]
+
     def use(self, words: npt.NDArray[np.int64]) -> None:
         """Count clauses that use predicates. Brings labels and tests up to date after `intern`."""
         np.add.at(self._columns.uses.values, words, 1)
+        self.settle()
+
+    def settle(self) -> None:
+        """Bring labels and tests up to date after `intern`."""
         self._intervals.settle(self.dimensions)
         self._settle_tests()
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -128,14 +128,39 @@ def _run_key(at: int, row: Row) -> tuple[str, object]:
 
 def translate_many(batch: pa.RecordBatch, predicates: PredicateTable, slots: Slots) -> Clauses:
     """As `translate`, column by column: each distinct predicate is looked up once."""
-    nested = NestedClauses.of(batch.column("clauses"))
-    owner, clause_of = nested.subscription_of, nested.clause_of
-    columns = _Columns(nested.predicates)
-    run_first = _run_starts(columns, clause_of)
-    words = _interned(columns, run_first, predicates)
-    counts = np.bincount(clause_of[run_first], minlength=len(owner)) if len(run_first) else np.zeros(len(owner))
-    first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return Clauses(first, words, np.asarray(slots, np.int64)[owner], nested.clause_counts[owner] == 1)
+    said = Said.of(batch)
+    return said.clauses(predicates.intern_many(said.distinct), slots)
+
+
+class Said(NamedTuple):
+    """What compiled subscriptions ask for, before their predicates have numbers."""
+
+    distinct: list[tuple[Row, ...]]
+    """What predicates say, each at least once."""
+    words: npt.NDArray[np.int64]
+    """By clause, which of these it asks for."""
+    first: npt.NDArray[np.int64]
+    owner: npt.NDArray[np.int64]
+    alone: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, batch: pa.RecordBatch) -> Said:
+        """Of the rows of a table."""
+        nested = NestedClauses.of(batch.column("clauses"))
+        owner, clause_of = nested.subscription_of, nested.clause_of
+        columns = _Columns(nested.predicates)
+        run_first = _run_starts(columns, clause_of)
+        distinct, words = _runs_in(columns, run_first)
+        counts = (
+            np.bincount(clause_of[run_first], minlength=len(owner)) if len(run_first) else np.zeros(len(owner))
+        )
+        first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return cls(distinct, words, first, owner, nested.clause_counts[owner] == 1)
+
+    def clauses(self, numbers: Sequence[int], slots: Slots) -> Clauses:
+        """The clauses, now that the predicates have these numbers, and the subscriptions these slots."""
+        words = np.array(numbers, np.int64)[self.words]
+        return Clauses(self.first, words, np.asarray(slots, np.int64)[self.owner], self.alone)
 
 
 class _Columns:
@@ -228,30 +253,31 @@ def _run_starts(columns: _Columns, clause_of: npt.NDArray[np.int64]) -> npt.NDAr
     return np.flatnonzero(np.concatenate([np.ones(min(1, len(clause_of)), np.bool_), ~joined]))
 
 
-def _interned(
-    columns: _Columns, run_first: npt.NDArray[np.int64], predicates: PredicateTable
-) -> npt.NDArray[np.int64]:
-    """The numbers of predicates, one for each run of rows; of equal runs only the first is looked up."""
+def _runs_in(
+    columns: _Columns, run_first: npt.NDArray[np.int64]
+) -> tuple[list[tuple[Row, ...]], npt.NDArray[np.int64]]:
+    """What predicates say, one for each run of rows; of equal runs only the first is read."""
+    distinct = list[tuple[Row, ...]]()
     lengths = np.diff(np.append(run_first, len(columns.attribute)))
     words = np.zeros(len(run_first), np.int64)
     same_row = _same_rows(columns)
     for these in (lengths == 1, lengths > 1):
         first, length = run_first[these], lengths[these]
         group, leaders = _same_runs(same_row, first, length)
-        found = _looked_up(columns, first[leaders], length[leaders], predicates)
-        words[these] = np.array(found, np.int64)[group]
-    return words
+        words[these] = len(distinct) + group
+        distinct += _read(columns, first[leaders], length[leaders])
+    return distinct, words
 
 
-def _looked_up(
-    columns: _Columns, first: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], predicates: PredicateTable
-) -> list[int]:
-    """The numbers of the predicates that runs of rows are."""
+def _read(
+    columns: _Columns, first: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
+) -> list[tuple[Row, ...]]:
+    """The predicates that runs of rows are."""
     ends = np.cumsum(lengths)
     begins = ends - lengths
     rows = columns.rows(np.repeat(first - begins, lengths) + np.arange(lengths.sum()))
     runs = (rows[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True))
-    return predicates.intern_many([tuple(run) if len(run) == 1 else tuple(sorted(set(run))) for run in runs])
+    return [tuple(run) if len(run) == 1 else tuple(sorted(set(run))) for run in runs]
 
 
 def _same_rows(columns: _Columns) -> npt.NDArray[np.int64]:

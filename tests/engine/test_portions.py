@@ -1,0 +1,310 @@
+"""Large changes are made in portions, and between any two of them others match, as if nothing or all was done."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from harken import Engine, portions
+from harken.bench.experiments.faults import (
+    CALLS,
+    Case,
+    allocations_of,
+    engine_of,
+    fail_at_allocation,
+    fail_at_step,
+    sampled,
+    steps_of,
+)
+from harken.bench.experiments.threads import Scene
+from harken.errors import EngineBusyError
+from harken.locking import Door
+from harken.matching.contract import Gradual
+from harken.portions import ALONE, BESIDE, Pace, Portions
+from harken.workloads.mixed import Mixed
+
+GRADUAL = ["auto", "dynamic", "static", "propagation"]
+"""The algorithms that make large changes in portions."""
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch):
+    """Portions of two, whatever they take and whoever is there."""
+    monkeypatch.setattr(portions, "FIRST", 2)
+    monkeypatch.setattr(portions, "LEAST", 1)
+    monkeypatch.setattr(portions, "MOST_FASTER", 1.0)
+    monkeypatch.setattr(Door, "is_quiet", lambda _: False)
+
+
+class Pauses:
+    """What is done between two portions."""
+
+    def __init__(self, monkeypatch) -> None:
+        self.count = 0
+        self.work: Callable[[], object] = lambda: None
+        monkeypatch.setattr(Door, "_pause", self._pause)
+
+    def _pause(self, *_: object) -> None:
+        self.count += 1
+        self.work()
+
+
+@pytest.fixture
+def pauses(monkeypatch):
+    return Pauses(monkeypatch)
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("algorithm", GRADUAL)
+def test_algorithms_with_clusters_are_changed_in_portions(algorithm):
+    assert isinstance(engine_of(algorithm)._matcher, Gradual)
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("algorithm", GRADUAL)
+def test_between_two_portions_a_match_finds_what_was_or_what_will_be(algorithm, call, pauses):
+    for seed in range(3):
+        engine, change, (_, after), events = Case(algorithm, call, seed).begin()
+        found = _found(engine, events)
+        seen = []
+        pauses.work = lambda engine=engine, events=events, seen=seen: seen.append(_found(engine, events))
+        pauses.count = 0
+        change()
+        pauses.work = lambda: None
+        made = _found(engine, events)
+        assert sorted(engine) == sorted(after)
+        if algorithm == "dynamic" and "_" in call:
+            assert len(seen) > 5
+        assert all(each in (found, made) for each in seen)
+        flips = [each == made for each in seen]
+        assert found == made or flips == sorted(flips)
+
+
+def _found(engine: Engine, events: list[Mapping[str, object]]) -> list[list[object]]:
+    return [sorted(engine.match(event)) for event in events]
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("ids", [int, "subscriber {:03}".format])
+@pytest.mark.parametrize("algorithm", ["auto", "dynamic"])
+def test_owners_and_validity_change_with_the_rest(algorithm, ids, pauses):
+    engine, now = Engine(algorithm, **({"small": 5} if algorithm == "auto" else {})), datetime.now(UTC)
+    rows = [(ids(at), f"x = 1 AND y != {at}") for at in range(40)]
+    engine.subscribe_many(rows)
+    later = [
+        {"id": ids(at), "expression": "x = 1", "owner": f"of {at}", "valid_until": now + timedelta(days=at - 30)}
+        for at in range(20, 60)
+    ]
+    seen = []
+    pauses.work = lambda: seen.append(sorted(engine.match({"x": 1, "y": -1}, at=now)))
+    engine.subscribe_many(later, replace=True)
+    pauses.work = lambda: None
+    before = sorted(ids(at) for at in range(40))
+    after = sorted(ids(at) for at in range(60) if at < 20 or at > 30)
+    assert sorted(engine.match({"x": 1, "y": -1}, at=now)) == after
+    assert before in seen
+    assert after in seen
+    assert all(each in (before, after) for each in seen)
+    assert [engine.subscription(ids(at)).owner for at in (25, 5)] == ["of 25", None]
+    engine.unsubscribe_many(ids(at) for at in range(60))
+    assert not any(map(len, (engine, engine._owners, engine._validity)))
+
+
+@pytest.mark.kernel
+def test_integers_that_become_many_in_the_middle_of_a_change_keep_their_names(pauses):
+    engine = Engine("dynamic")
+    engine._identities._few = 30
+    engine.subscribe_many((at, "x = 1") for at in range(20))
+    seen = []
+    pauses.work = lambda: seen.append(sorted(engine.match({"x": 1})))
+    engine.subscribe_many(((at, "x = 1 AND z IS NULL") for at in range(10, 60)), replace=True)
+    assert all(each in (list(range(20)), list(range(60))) for each in seen)
+    assert len(seen) > 20
+    pauses.work = lambda: None
+    engine.unsubscribe_many(range(5, 55))
+    assert sorted(engine.match({"x": 1})) == [*range(5), *range(55, 60)]
+    assert sorted(engine) == [*range(5), *range(55, 60)]
+
+
+def test_what_is_known_of_ids_waits_for_the_end_of_a_change(pauses):
+    engine = Engine("dynamic")
+    engine.subscribe_many((at, "x = 1") for at in range(10))
+    told = []
+
+    def look() -> None:
+        for what in (lambda: len(engine), lambda: 3 in engine, lambda: engine.stats()):
+            with pytest.raises(EngineBusyError, match="in the middle of a change"):
+                what()
+            told.append(what)
+
+    pauses.work = look
+    engine.subscribe_many((at, "x = 1") for at in range(10, 30))
+    assert told
+    sizes, asked = [], []
+
+    def look_beside() -> None:
+        if not asked:
+            asked.append(threading.Thread(target=lambda: sizes.append(len(engine))))
+            asked[0].start()
+
+    pauses.work = look_beside
+    engine.unsubscribe_many(range(12))
+    asked[0].join(60)
+    assert sizes == [18]
+
+
+def test_others_match_in_the_middle_of_a_change(pauses):
+    engine = Engine("dynamic")
+    engine.subscribe_many((at, "x = 1") for at in range(10))
+    found = []
+
+    def match() -> None:
+        other = threading.Thread(target=lambda: found.append(len(engine.match({"x": 1}))))
+        other.start()
+        other.join(60)
+        assert not other.is_alive()
+
+    pauses.work = match
+    engine.subscribe_many((at, "x = 1") for at in range(10, 30))
+    assert 10 in found
+    assert set(found) <= {10, 30}
+
+
+class Slow(dict):
+    """An event that takes long to be read."""
+
+    def __init__(self) -> None:
+        super().__init__(x=1)
+        self.begun, self.over = threading.Event(), threading.Event()
+
+    def items(self):
+        self.begun.set()
+        assert self.over.wait(60)
+        return super().items()
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("many", [1, 20])
+def test_who_matches_one_event_does_not_wait_for_a_change_that_waits_for_a_batch(many):
+    engine, slow, found = Engine("dynamic"), Slow(), []
+    engine.subscribe_many((at, "x = 1") for at in range(10))
+    batch = threading.Thread(target=lambda: found.append(engine.match_batch([{"x": 1}, slow, {"x": 1}]).num_rows))
+    rows = [(at, "x = 1") for at in range(10, 10 + many)]
+    change = threading.Thread(target=engine.subscribe_many, args=(rows,))
+    batch.start()
+    assert slow.begun.wait(60)
+    change.start()
+    while not engine._door.is_shut:
+        assert change.is_alive()
+    assert len(engine.match({"x": 1})) == 10
+    other = threading.Thread(target=lambda: found.append(engine.match_batch([{"x": 1}]).num_rows))
+    other.start()  # another batch comes after the change, or between two portions of it
+    slow.over.set()
+    for each in (batch, change, other):
+        each.join(60)
+        assert not each.is_alive()
+    assert found[0] == 30
+    assert found[1] in (10, 10 + many)
+    assert len(engine.match({"x": 1})) == 10 + many
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("algorithm", GRADUAL)
+def test_threads_see_changes_in_portions_whole_or_not_at_all(algorithm):
+    done = Scene(algorithm, seed=2).run(2.0)
+    assert min(done.values()) >= 1
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("algorithm", ["auto", "dynamic"])
+def test_a_change_that_fails_in_any_portion_is_made_or_not(algorithm, call):
+    case = Case(algorithm, call, seed=11)
+    failed = [fail_at_step(case, at) for at in sampled(steps_of(case), 8, seed=len(call))]
+    assert any(failed)
+    assert all(fail_at_allocation(case, at, 1) for at in sampled(allocations_of(case), 2, 9))
+
+
+@pytest.mark.kernel
+def test_an_interrupt_between_two_portions_leaves_all_or_nothing(pauses):
+    for at in range(1, 300):
+        engine = engine_of("dynamic")
+        engine.subscribe_many((id, "x = 1") for id in range(20))
+        pauses.count = 0
+
+        def interrupt(at=at) -> None:
+            if pauses.count == at:
+                raise KeyboardInterrupt
+
+        pauses.work = interrupt
+        try:
+            engine.subscribe_many(((id, "x = 1 AND y IS NULL") for id in range(10, 30)), replace=True)
+            raised = False
+        except KeyboardInterrupt:
+            raised = True
+        pauses.work = lambda: None
+        assert sorted(engine.match({"x": 1})) in ([*range(20)], [*range(30)])
+        assert sorted(engine) == sorted(engine.match({"x": 1}))
+        engine.subscribe_many((id, "x = 1") for id in range(100, 110))
+        assert (engine._door.closed, engine._door.is_shut, engine._hidden.mask) == (False, False, None)
+        if not raised:
+            return
+    raise AssertionError("there are more portions than were tried")
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("seed", range(4))
+def test_many_changes_in_portions_are_those_made_at_once(seed, pauses, monkeypatch):
+    mixed, chance = Mixed(seed), random.Random(seed)
+    engine, judge = engine_of("dynamic"), Engine("reference")
+    held, next_id = list[int](), 0
+    for _ in range(12):
+        coming = [(next_id + at, mixed.text()) for at in range(chance.randrange(1, 40))]
+        next_id += len(coming)
+        replaced = [(id, mixed.text()) for id in chance.sample(held, min(len(held), chance.randrange(8)))]
+        going = chance.sample(held, min(len(held), chance.randrange(12)))
+        events = [mixed.event() for _ in range(8)]
+        for each in (engine, judge):
+            each.subscribe_many(coming)
+            each.subscribe_many(replaced, replace=True)
+            each.unsubscribe_many(going)
+        engine.learn(events)
+        held = sorted(judge)
+        assert sorted(engine) == held
+        for event in events:
+            assert sorted(engine.match(event)) == sorted(judge.match(event))
+    assert pauses.count > 100
+
+
+def test_portions_are_as_large_as_takes_as_long_as_one_should(monkeypatch):
+    monkeypatch.undo()
+    pace, sizes = Pace(0.001), list[int]()
+    for part in pace.parts(100_000):
+        sizes.append(part.stop - part.start)
+        pace.took = 1e-6 * sizes[-1] + 2e-4  # what each portion costs, and what each item
+    assert sum(sizes) == 100_000
+    assert sizes[0] == portions.FIRST
+    assert 500 < max(sizes) < 1_000
+    pace.took = 1.0
+    assert all(part.stop - part.start >= portions.LEAST for part in list(pace.parts(1_000))[:-1])
+    assert list(Pace(None).parts(10**9)) == [slice(0, 10**9)]
+
+
+def test_a_door_opens_between_portions_and_is_closed_within_those_that_want_to_be_alone():
+    door, seen = Door(), list[bool]()
+
+    def work() -> Portions:
+        for needs in (BESIDE, BESIDE, ALONE):
+            seen.append(door.closed)
+            yield needs
+        seen.append(door.closed)
+
+    with door.turn():
+        door.in_portions(work(), Pace())
+    assert seen == [True, False, False, True]
+    assert (door.closed, door.is_shut) == (False, False)
