@@ -139,3 +139,55 @@ def test_what_one_column_cannot_hold_is_said(tmp_path: Path) -> None:
     schema.write_text('{"a.x": "string", "y": "float", "z": "float"}')
     done = run("pipeline", "-s", asked(tmp_path, ["a.x = '1'"]), "-e", events, "-o", f"{out}2", "--schema", schema)
     assert "note: " not in done.err
+
+
+WRITTEN = [
+    *(
+        "5",
+        "-5.5",
+        "1e3",
+        "9007199254740993",
+        "9223372036854775808",
+        "1e400",
+        "true",
+        "null",
+        '""',
+        '"text"',
+        '"5"',
+    ),
+    *('"true"', '"NaN"', "[1, 2]", "[1.5, 2, 3, 4]", "[1]", "[]", "[null, 1]", '["1", 2]', "{}", '{"a": 1}'),
+    *(
+        '"2026-01-02"',
+        '"2026-01-02T10:00:00Z"',
+        '"2026-01-02 10:00"',
+        '"2026-01-02T10:00+0230"',
+        '"2026"',
+        '"10:00"',
+    ),
+    *('"2026-1-2"', '"2026-02-30"', '"12345-01-01"', '"0000-01-01"', '"2026-01-02T10:00:00.1234567Z"', '"today"'),
+    *('"2026-01-02T10"', '"2026-01-02T10:00:00.5-05"', '"2026-01-02 10:00:00 Europe/Paris"', '"-0044-01-01"'),
+]
+TYPES = {"int": "5", "float": "5", "string": "'5'", "bool": "TRUE", "date": "DATE '2026-01-02'"} | {
+    "timestamp": "TIMESTAMP '2026-01-02 10:00:00Z'",
+    "point": "POINT(1, 2)",
+    "box": "BOX(0, 0, 1, 1)",
+}
+
+
+def test_what_is_not_of_its_declared_type_is_a_fault_to_both(tmp_path: Path) -> None:
+    """All kinds of values for all types, also within an object, whatever the time zone of the session."""
+    events, schema = tmp_path / "written.jsonl", tmp_path / "schema.json"
+    schema.write_text(json.dumps({name: kind for kind in TYPES for name in (kind, f"in.{kind}")}))
+    cases = [(kind, value) for kind in TYPES for value in WRITTEN]
+    lines = [f'{{"id": {at}, "{kind}": {value}, "in": {{}}}}' for at, (kind, value) in enumerate(cases)]
+    lines += [f'{{"id": -{at}, "in": {{"{kind}": {value}}}}}' for at, (kind, value) in enumerate(cases, 1)]
+    events.write_text("\n".join(lines))
+    conditions = [f"{prefix}{kind} IS NOT NULL" for kind in TYPES for prefix in ("", "in.")]
+    conditions += ["timestamp < TIMESTAMP '2026-01-02 08:00:00Z'", "in.timestamp = TIMESTAMP '2026-01-02 10:00Z'"]
+    conditions += ["date = DATE '2026-01-02'", "in.string = '5'", "string = 'true'"]
+    more = ("--schema", schema, "--on-error", "collect")
+    alone, spread = both(asked(tmp_path, conditions), events, *more)
+    shown = {(cases[at if at >= 0 else -at - 1], id) for at, id in alone ^ spread}  # type: ignore[operator]
+    different = {value for (_, value), _ in shown}
+    assert different <= {"{}", '{"a": 1}', "9223372036854775808"}, shown
+    assert len(alone) > 50

@@ -304,6 +304,17 @@ def test_a_stream_without_event_times_so_far_expires_nothing(spark: SparkSession
     assert still_there(lasting, events, clock) == [1]
 
 
+@pytest.fixture
+def another_is_active(spark: SparkSession) -> Iterator[None]:
+    """A session that does not know the settings of the events', as in a thread that has used none yet."""
+    java = spark._jvm.org.apache.spark.sql.SparkSession  # type: ignore[union-attr]
+    before = java.getActiveSession()
+    java.setActiveSession(spark.newSession()._jsparkSession)
+    yield
+    java.setActiveSession(before.get() if before.isDefined() else spark._jsparkSession)
+
+
+@pytest.mark.usefixtures("another_is_active")
 def test_texts_of_a_bounded_length_are_kept_too(scene: Scene, lent_spark: SparkSession) -> None:
     lent_spark.conf.set("spark.sql.preserveCharVarcharTypeInfo", "true")
     validity = EventValidity(lasts=HOUR)
