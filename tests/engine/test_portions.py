@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
@@ -24,7 +26,7 @@ from harken.bench.experiments.threads import Scene
 from harken.errors import EngineBusyError
 from harken.locking import Door
 from harken.matching.contract import Gradual
-from harken.portions import ALONE, BESIDE, Pace, Portions
+from harken.portions import ALONE, BESIDE, Needs, Pace, Portions
 from harken.workloads.mixed import Mixed
 
 GRADUAL = ["auto", "dynamic", "static", "propagation"]
@@ -46,11 +48,16 @@ class Pauses:
     def __init__(self, monkeypatch) -> None:
         self.count = 0
         self.work: Callable[[], object] = lambda: None
-        monkeypatch.setattr(Door, "_pause", self._pause)
+        do_portion = Door._do_portion
 
-    def _pause(self, *_: object) -> None:
-        self.count += 1
-        self.work()
+        def do(*given) -> Needs | None:
+            needs = do_portion(*given)
+            if needs is not None:
+                self.count += 1
+                self.work()
+            return needs
+
+        monkeypatch.setattr(Door, "_do_portion", do)
 
 
 @pytest.fixture
@@ -293,6 +300,38 @@ def test_portions_are_as_large_as_takes_as_long_as_one_should(monkeypatch):
     pace.took = 1.0
     assert all(part.stop - part.start >= portions.LEAST for part in list(pace.parts(1_000))[:-1])
     assert list(Pace(None).parts(10**9)) == [slice(0, 10**9)]
+
+
+@pytest.mark.kernel
+def test_a_thread_that_has_matched_does_not_wait_for_all_of_a_large_change(monkeypatch):
+    monkeypatch.undo()
+    engine, over, done = Engine("dynamic"), threading.Event(), []
+    engine.subscribe_many((at, f"x = {at % 50} AND y = {at % 30}") for at in range(2_000))
+    engine.match({"x": 1})
+    took = []
+    run = Door._do_portion
+
+    def do(self, needs, work, pace):
+        found = run(self, needs, work, pace)
+        took.append(needs)
+        return found
+
+    def match() -> None:
+        while not over.is_set():
+            done.append(len(engine.match({"x": 7, "y": 7})))
+
+    monkeypatch.setattr(Door, "_do_portion", do)
+    thread = threading.Thread(target=match)
+    thread.start()
+    while not done:
+        time.sleep(0.001)
+    before = sys.getswitchinterval()
+    engine.subscribe_many((at, f"x = {at % 50} AND y = {at % 30}") for at in range(2_000, 12_000))
+    over.set()
+    thread.join()
+    assert len(took) > 20
+    assert set(done) <= {14, 80}
+    assert sys.getswitchinterval() == before
 
 
 def test_a_door_opens_between_portions_and_is_closed_within_those_that_want_to_be_alone():

@@ -6,6 +6,7 @@ serves all sizes: a table is made when the checks it saves are worth its lookup,
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -178,7 +179,7 @@ class DynamicMatcher(KeyedMatcher):
             self._made += len(wanted)
             # Clauses under other tables have keys as good: only those the savings come from need move.
             origins = sorted(set().union(*wanted.values()))
-            self._moves += yield from self._move_in_portions(self._places(origins), pace)
+            self._moves += yield from self._move_in_portions(partial(self._places, origins), pace)
         self._moves += yield from self._pair_ranges_in_portions(self._margin, pace)
         yield from self._tidy_in_portions(pace)
 
@@ -238,7 +239,9 @@ class DynamicMatcher(KeyedMatcher):
         idle = min(excess, key=lambda table: excess[table], default=None)
         for table in excess:
             if not self._has_room(table) or not population[table] or (table == idle and excess[table] <= 0):
-                self._moves += yield from self._move_in_portions(self._store.used_places(table), pace, [table])
+                self._moves += yield from self._move_in_portions(
+                    partial(self._store.used_places, table), pace, [table]
+                )
                 with self._changing():
                     self._store.close_key_table(table)
                 self._dropped += 1

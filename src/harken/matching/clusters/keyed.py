@@ -74,7 +74,7 @@ class KeyedMatcher(ClusterMatcher):
                 self._store.open_pairs()
             else:
                 self._store.close_pairs()
-        return (yield from self._move_in_portions(self._under_ranges(), pace))
+        return (yield from self._move_in_portions(self._under_ranges, pace))
 
     def _pairs_pay(self, margin: float) -> bool:
         """Whether checking clauses in pairs is so many times as quick, lookups included; if they are, quicker."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -326,17 +326,19 @@ class ClusterMatcher(EncodedMatcher):
 
     def _choose_in_portions(self, pace: Pace) -> Portions:
         """Move every clause to the best of the access paths there are."""
-        yield from self._move_in_portions(self._places(range(len(self._store.schemas))), pace)
+        yield from self._move_in_portions(partial(self._places, range(len(self._store.schemas))), pace)
         yield from self._tidy_in_portions(pace)
 
     def _move_in_portions(
-        self, places: npt.NDArray[np.int64], pace: Pace, retired: Sequence[int] = ()
+        self, find: Callable[[], npt.NDArray[np.int64]], pace: Pace, retired: Sequence[int] = ()
     ) -> Generator[Needs, None, int]:
-        """Move the clauses at these directory entries to the best access paths there are; how many have moved.
+        """Move the clauses at some directory entries to the best access paths there are; how many have moved.
 
         None stays in tables that are retired, or goes there.
         """
-        moved = 0
+        yield BESIDE
+        places, moved = find(), 0
+        yield ALONE
 
         def move(part: slice) -> None:
             nonlocal moved
@@ -360,7 +362,7 @@ class ClusterMatcher(EncodedMatcher):
         if filtered is not None:
             with self._changing():
                 self._store.have_filters(filtered)
-            yield from self._move_in_portions(self._store.crowded(), pace)
+            yield from self._move_in_portions(self._store.crowded, pace)
 
     def _places(self, tables: Iterable[int]) -> npt.NDArray[np.int64]:
         """The directory entries in use of these tables."""

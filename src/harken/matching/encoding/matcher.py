@@ -36,7 +36,7 @@ from harken.normal.operators import expression_of, rows_of
 PORTIONS = 4
 """Shares that each of several threads takes one after the other, if they are not given beforehand."""
 
-READ = 512
+READ = 8_192
 """Subscriptions that are read together, beside those who match."""
 
 WIDE = 64
