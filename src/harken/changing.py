@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.intake import Admission
-from harken.matching.contract import Gradual, Incoming, Learning, Matcher, Slots
+from harken.matching.contract import Incoming, Learning, Matcher, Slots, is_gradual
 from harken.matching.events.batch import EventBatch
 from harken.matching.identities import Exchange, Identities
 from harken.model.subscriptions import Validity
@@ -109,7 +109,8 @@ class Change:
             return
         slots = self.exchange.slots + len(self.exchange.ids)
         coming, leaving = self.exchange.coming, self.exchange.leaving
-        is_long = not all(pace.is_at_once(len(each)) for each in (coming, leaving))
+        counts = len(leaving), len(coming), 0 if self.incoming is None else self.incoming.clauses
+        is_long = not pace.is_at_once(max(counts))
         if is_long:
             held.hidden.hide(coming, slots)
         yield from self._take_in(held, pace)
@@ -122,13 +123,13 @@ class Change:
         yield from self._let_go(held, pace)
         yield from held.identities.free_in_portions(self.exchange, pace)
         held.hidden.mask = None
-        if isinstance(held.matcher, Gradual):
+        if is_gradual(held.matcher):
             yield from held.matcher.arrange_in_portions(len(coming), len(leaving), pace)
 
     def _take_in(self, held: Held, pace: Pace) -> Portions:
         """Give those that come to the matcher, and keep their texts."""
         coming = self.exchange.coming
-        if self.incoming is not None and isinstance(held.matcher, Gradual):
+        if self.incoming is not None and is_gradual(held.matcher):
             yield from held.matcher.add_in_portions(coming, self.incoming, pace)
         elif self.incoming is not None:
             held.matcher.add(coming, self.incoming)
@@ -145,7 +146,7 @@ class Change:
         leaving = self.exchange.leaving
         if not len(leaving):
             return
-        if isinstance(held.matcher, Gradual):
+        if is_gradual(held.matcher):
             yield from held.matcher.remove_in_portions(leaving, pace)
         else:
             held.matcher.remove(leaving)
@@ -171,7 +172,7 @@ class Change:
 
 
 def _learn(matcher: Matcher, events: EventBatch, pace: Pace) -> Portions:
-    if isinstance(matcher, Gradual):
+    if is_gradual(matcher):
         yield from matcher.learn_in_portions(events, pace)
     elif isinstance(matcher, Learning):
         matcher.learn(events)

@@ -19,12 +19,12 @@ from harken import persistence
 from harken.arranging import start_beside
 from harken.changing import Change, Held, Hidden
 from harken.compiler import Reject
-from harken.errors import ArgumentError, BulkLoadError, EventError
+from harken.errors import ArgumentError, BulkLoadError, EngineBusyError, EventError
 from harken.explanation import Explanation, explain
 from harken.intake import Compiled, One, SubscriptionSource, compiled
 from harken.locking import Door
 from harken.matching import registry
-from harken.matching.contract import AccessPath, Arranging, Gradual, Learning, Slots, Stats
+from harken.matching.contract import AccessPath, Arranging, Learning, Slots, Stats, is_gradual
 from harken.matching.events.batch import EventBatch, EventSource, add_up, checked_event
 from harken.matching.events.mixed import batch_from
 from harken.matching.events.tables import MixedTable, frame_of
@@ -426,7 +426,7 @@ class Engine:
     def _make(self, change: Change) -> None:
         """Make a change, alone, and all of it or nothing. Only in turn."""
         self._matcher.foresee()
-        pace = Pace() if isinstance(self._matcher, Gradual) and not self._door.is_quiet() else AT_ONCE
+        pace = Pace() if is_gradual(self._matcher) and not self._door.is_quiet() else AT_ONCE
         try:
             self._door.in_portions(self._portions(change, pace), pace)
             self._change = None
@@ -469,6 +469,8 @@ class Engine:
         try:
             if self._door.closed or self._change is not None:
                 self._door.step_aside(self._settle)
+            if self._change is not None:
+                raise EngineBusyError("the engine is being changed, and is asked in the middle of a match")
             return work()
         finally:
             reader.inside -= 1

@@ -74,15 +74,13 @@ class OwnedLock(Protocol):
 class Reader:
     """One thread, as a door knows it."""
 
-    __slots__ = ("__weakref__", "helps", "inside", "stays")
+    __slots__ = ("__weakref__", "inside", "stays")
 
     def __init__(self) -> None:
         self.inside = 0
         """How many times it reads now: more than once, if one reading calls another."""
         self.stays = 0
         """How many of these take longer than a moment."""
-        self.helps = False
-        """Whether it is one of the threads that come in for others only."""
 
 
 class Door:
@@ -117,25 +115,33 @@ class Door:
         self._own = threading.local()
         self._readers: set[weakref.ref[Reader]] = set()
         self._aside: set[Reader] = set()
+        self._only: int | None = None
+        self._are_several = False
+        """Whether more than one thread has read so far; `_only` is the first of them."""
         self._waiting, self._staying = set[Reader](), set[Reader]()
         """Those that come in between two portions, and those of them that stay."""
         self._changes: OwnedLock = threading.RLock()  # type: ignore[assignment]  # see OwnedLock
-        self._lobby, self._portion = threading.RLock(), threading.RLock()
+        self._lobby: OwnedLock = threading.RLock()  # type: ignore[assignment]
+        self._portion: OwnedLock = threading.RLock()  # type: ignore[assignment]
         """What a change in portions holds while it keeps long readers out, and while it keeps all out."""
 
-    def reading(self) -> Reader:
-        """The reader that stands for this thread."""
+    def reading(self, *, helps: bool = False) -> Reader:
+        """The reader that stands for this thread, which may be one that only comes in to help others."""
         try:
             return self._own.reader  # type: ignore[no-any-return]  # set below
         except AttributeError:
-            return self._new_reader()
+            return self._new_reader(helps)
 
-    def _new_reader(self) -> Reader:
+    def _new_reader(self, helps: bool) -> Reader:
         # In one step, without a lock: a handler or finaliser that comes in between may match with other threads,
         # which come here too. Readers of threads that have ended go by themselves.
         reader = Reader()
         self._readers.add(weakref.ref(reader, self._readers.discard))
         self._own.reader = reader
+        if not helps:
+            this = threading.get_ident()
+            self._are_several |= self._only not in (None, this)
+            self._only = this
         return reader
 
     def look(self, work: Callable[[], Result], settle: Callable[[], None]) -> Result:
@@ -165,8 +171,10 @@ class Door:
     ) -> None:
         """Wait, with others in one place, until this one can come in, at the latest at the end of the change."""
         own = self.reading()
-        if self._changes._is_owned():
-            raise EngineBusyError("the engine is in the middle of a change that this very thread makes")
+        if self._is_in_the_way():
+            raise EngineBusyError(
+                "the engine is in the middle of a change that this very thread makes, or waits for"
+            )
         if own.inside > 1:  # whoever closed the door waits for this thread
             return
         stays = own.stays
@@ -175,12 +183,15 @@ class Door:
             where.add(own)
             if not come_in(own, stays):
                 with self._changes:
-                    if self.closed:
-                        settle()
+                    settle()
                     own.inside, own.stays = 1, stays  # before the next change, which would close the door again
         finally:
             own.inside, own.stays = 1, stays  # the caller counts it out
             where.discard(own)
+
+    def _is_in_the_way(self) -> bool:
+        """Whether a change would wait for what this thread holds: further up, where a handler of signals came."""
+        return any(each._is_owned() for each in (self._changes, self._lobby, self._portion))
 
     def _come_in(self, own: Reader, stays: int) -> bool:
         """Come in between two portions; False if a portion has failed, and the door is still closed."""
@@ -196,16 +207,16 @@ class Door:
 
     def turn(self) -> OwnedLock:
         """What to hold in order to change, or to have no changes; readers that had to wait come in first."""
-        if self._changes._is_owned() or self.reading().inside:
+        if self._is_in_the_way() or self.reading().inside:
             raise EngineBusyError("the engine is in use further up in this very thread, and cannot be changed now")
         for where in (self._aside, self._waiting, self._staying):
             _let_in(where)
         return self._changes
 
     def is_quiet(self) -> bool:
-        """Whether no other thread has read so far that is still there."""
-        own = self.reading()
-        return all(each is own or each.helps for each in self._known_readers())
+        """Whether no other thread has read so far, but to help this one."""
+        self.reading()
+        return not self._are_several
 
     def in_portions(self, portions: Portions, pace: Pace) -> None:
         """Do some work, and let others in between any two of its portions. Only in turn.
@@ -214,9 +225,12 @@ class Door:
         """
         if pace.seconds is None:
             self._do_all(portions, pace)
-        else:
-            with _TURNS:
-                self._do_all(portions, pace)
+            return
+        try:
+            _TURNS.begin(portions)
+            self._do_all(portions, pace)
+        finally:
+            _TURNS.end(portions)
 
     def _do_all(self, portions: Portions, pace: Pace) -> None:
         needs: Needs | None = ALONE
@@ -393,26 +407,31 @@ class _QuickTurns:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._going_on = 0
-        self._usual = self.INTERVAL
+        self._going_on: dict[object, int] = {}
+        """What has begun, and in which thread."""
+        self._usual: float | None = None
+        """What to go back to, as long as turns are quick."""
         watch_forks(self)
 
-    def __enter__(self) -> None:
+    def begin(self, change: object) -> None:
+        """Have quick turns until this change is over. An interrupt at whatever line is made good by `end`."""
         with self._lock:
-            if not self._going_on:
+            self._going_on[change] = threading.get_ident()
+            if self._usual is None:
                 self._usual = sys.getswitchinterval()
-                sys.setswitchinterval(min(self._usual, self.INTERVAL))
-            self._going_on += 1
+            sys.setswitchinterval(min(self._usual, self.INTERVAL))
 
-    def __exit__(self, *_: object) -> None:
+    def end(self, change: object) -> None:
+        """Have usual turns again, if this was the last change, and nobody has wanted others meanwhile."""
         with self._lock:
-            self._going_on -= 1
+            self._going_on.pop(change, None)
             if not self._going_on:
-                self._restore()
+                self._go_back()
 
-    def _restore(self) -> None:
-        if sys.getswitchinterval() == min(self._usual, self.INTERVAL):  # unless somebody wanted it otherwise
-            sys.setswitchinterval(self._usual)
+    def _go_back(self) -> None:
+        if self._usual is not None and abs(sys.getswitchinterval() - min(self._usual, self.INTERVAL)) < 2e-6:
+            sys.setswitchinterval(self._usual + 0.5e-6)  # as whole microseconds are what is left of it
+        self._usual = None
 
     def before_fork(self) -> None:
         """Wait for nobody."""
@@ -421,10 +440,10 @@ class _QuickTurns:
     def after_fork(self, *, child: bool) -> None:
         """In the child, changes of other threads do not go on."""
         if child:
-            self._lock = threading.RLock()
-            if self._going_on:
-                self._restore()
-            self._going_on = 0
+            self._lock, this = threading.RLock(), threading.get_ident()
+            self._going_on = {change: thread for change, thread in self._going_on.items() if thread == this}
+            if not self._going_on:
+                self._go_back()
 
 
 _TURNS = _QuickTurns()

@@ -13,10 +13,10 @@ from typing import TypeAlias
 PORTION = 0.4e-3
 """Seconds that a portion is to take, so that nobody waits for a millisecond, with what it costs to come and go."""
 
-FIRST = 64
+FIRST = 32
 """Items of the first portion, before anything is known of what one takes."""
 
-LEAST = 32
+LEAST = 8
 """Items of a portion, whatever they take: each portion has costs of its own."""
 
 MOST_FASTER = 2.0
@@ -72,6 +72,10 @@ def done_at_once(portions: Portions) -> None:
 
 def in_parts(count: int, pace: Pace, work: Callable[[slice], None]) -> Portions:
     """Do some work for so many items, part by part, each in a portion of its own."""
+    if pace.is_at_once(count):  # as nearly always
+        if count:
+            work(slice(0, count))
+        return
     for part in pace.parts(count):
         work(part)
         if part.stop < count:

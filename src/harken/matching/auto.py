@@ -13,7 +13,6 @@ import numpy as np
 from harken.locking import Door
 from harken.matching.contract import (
     AccessPath,
-    Gradual,
     Incoming,
     InParallel,
     Learning,
@@ -22,6 +21,7 @@ from harken.matching.contract import (
     Saveable,
     Slots,
     Stats,
+    is_gradual,
 )
 from harken.matching.events.batch import EventBatch
 from harken.matching.events.mentions import Mentions
@@ -33,7 +33,7 @@ from harken.matching.saving import State
 from harken.model.arguments import checked_count
 from harken.model.events import FlatEvent
 from harken.model.expressions import Expression
-from harken.portions import AT_ONCE, Pace, Portions, done_at_once
+from harken.portions import ALONE, AT_ONCE, BESIDE, Pace, Portions, done_at_once
 
 if TYPE_CHECKING:
     from harken.matching.choice import Choice
@@ -125,22 +125,25 @@ class AutoMatcher:
         """As the algorithm in use does; with too many for evaluating, those there are move into an index."""
         self._changes += 1
         if self._few is not None and self._outgrows(len(slots), incoming):
-            self._move_into_index(self._few)
+            self._become(FIRST, self._index_of(self._few))
         self._matcher.add(slots, incoming)
         self._hold(slots)
 
-    def _move_into_index(self, few: ReferenceMatcher) -> None:
+    def _index_of(self, few: ReferenceMatcher) -> EncodedMatcher:
         index, known = _family(FIRST)(), self._slots()
         if len(known):
             index.add(known, Incoming.of([few.expression(slot) for slot in known.tolist()]))
-        self._become(FIRST, index)
+        return index
 
     def add_in_portions(self, slots: Slots, incoming: Incoming, pace: Pace) -> Portions:
         """As `add`; by an algorithm that cannot, in one portion."""
         self._changes += 1
         if self._few is not None and self._outgrows(len(slots), incoming):
-            self._move_into_index(self._few)
-        if isinstance(self._matcher, Gradual):
+            yield BESIDE
+            index = self._index_of(self._few)
+            yield ALONE
+            self._become(FIRST, index)
+        if is_gradual(self._matcher):
             yield from self._matcher.add_in_portions(slots, incoming, pace)
         else:
             self._matcher.add(slots, incoming)
@@ -155,7 +158,7 @@ class AutoMatcher:
     def remove_in_portions(self, slots: Slots, pace: Pace) -> Portions:
         """As `remove`; by an algorithm that cannot, in one portion."""
         self._changes += 1
-        if isinstance(self._matcher, Gradual):
+        if is_gradual(self._matcher):
             yield from self._matcher.remove_in_portions(slots, pace)
         else:
             self._matcher.remove(slots)
@@ -163,7 +166,7 @@ class AutoMatcher:
 
     def arrange_in_portions(self, coming: int, leaving: int, pace: Pace) -> Portions:
         """As the algorithm in use does, unless it has done that already."""
-        if isinstance(self._matcher, Gradual):
+        if is_gradual(self._matcher):
             yield from self._matcher.arrange_in_portions(coming, leaving, pace)
 
     def learn(self, events: EventBatch) -> None:
@@ -179,8 +182,10 @@ class AutoMatcher:
             sample = EventSample()
             sample.add(events)
             if self._count >= max(self._many, 1) and len(sample) >= ENOUGH:
+                yield BESIDE
                 self._compare(sample)  # whoever asks for it has a reason
-            if self._next is None and isinstance(self._matcher, Gradual):
+                yield ALONE
+            if self._next is None and is_gradual(self._matcher):
                 yield from self._matcher.learn_in_portions(events, pace)
             elif self._next is None and isinstance(self._matcher, Learning):
                 self._matcher.learn(events)

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Protocol, Self, TypeAlias, runtime_checkable
+from functools import cache, cached_property, partial
+from typing import Protocol, Self, TypeAlias, TypeGuard, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -80,6 +80,13 @@ class Incoming:
     def of(cls, expressions: Sequence[Expression]) -> Incoming:
         """Subscriptions known by their expressions, which have been held to all limits before."""
         return cls(lambda: expressions, partial(_compiled, expressions))
+
+    @property
+    def clauses(self) -> int:
+        """How many clauses come; of those with a normal form, there are few."""
+        if self.forms is not None:
+            return len(self.forms)
+        return sum(len(chunk.values) for chunk in self.compiled.column("clauses").chunks)
 
     def part(self, part: slice) -> Incoming:
         """Some of them."""
@@ -200,6 +207,16 @@ class Gradual(Protocol):
 
     def arrange_in_portions(self, coming: int, leaving: int, pace: Pace) -> Portions:
         """Arrange anew what has to be after so many have come and gone."""
+
+
+def is_gradual(matcher: Matcher) -> TypeGuard[Gradual]:
+    """Whether a matcher can be changed portion by portion."""
+    return _are_gradual(type(matcher))
+
+
+@cache
+def _are_gradual(kind: type) -> bool:
+    return issubclass(kind, Gradual)  # which takes as long as a small change
 
 
 @runtime_checkable

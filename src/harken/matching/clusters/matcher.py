@@ -230,7 +230,7 @@ class ClusterMatcher(EncodedMatcher):
 
     def add_in_portions(self, slots: Slots, incoming: Incoming, pace: Pace) -> Portions:
         """As `add`. What subscriptions ask for is read beside those who match, some thousands at a time."""
-        if pace.is_at_once(len(slots)):
+        if pace.is_at_once(incoming.clauses):
             self._take_in(slots, incoming)
             return
         with self._changing():
@@ -238,10 +238,10 @@ class ClusterMatcher(EncodedMatcher):
         yield BESIDE
         if len(slots) >= MANY:
             self._estimate_anew()
-        done, (known, read) = 0, self._read
+        done, read = 0, self._read_of(incoming)
         for batch in incoming.compiled.to_batches(max_chunksize=READ):
             yield BESIDE
-            said = read.pop(0) if known is incoming and read else Said.of(batch)
+            said = read.pop(0) if read else Said.of(batch)
             unknown = self._predicates.unknown(said.distinct)
             yield ALONE
             yield from in_parts(len(unknown), pace, partial(self._know, unknown))

@@ -125,9 +125,13 @@ class EncodedMatcher(ABC):
 
     def _batches_of(self, incoming: Incoming) -> list[tuple[pa.RecordBatch, Said | None]]:
         """The batches of a table, and what they say if that has been read."""
-        batches, (known, read) = incoming.compiled.to_batches(), self._read
-        self._read = None, []
-        return list(zip(batches, read if known is incoming else [None] * len(batches), strict=True))
+        batches, read = incoming.compiled.to_batches(), self._read_of(incoming)
+        return list(zip(batches, read, strict=True)) if read else [(each, None) for each in batches]
+
+    def _read_of(self, incoming: Incoming) -> list[Said]:
+        """What those who come ask for, if it has been read; it is kept no longer."""
+        (known, read), self._read = self._read, (None, [])
+        return read if known is incoming else []
 
     def remove(self, slots: Slots) -> None:
         """Take out, and forget predicates that nobody asks for any more."""

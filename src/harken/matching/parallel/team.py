@@ -237,9 +237,8 @@ class _Run:
 
     def _join(self, number: int) -> None:
         """Enter the door, and do a part."""
-        reader = None if self._door is None else self._door.reading()
+        reader = None if self._door is None else self._door.reading(helps=True)
         if reader is not None:
-            reader.helps = True
             reader.inside += 1
         try:
             if self._take(number):
