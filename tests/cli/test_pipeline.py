@@ -282,10 +282,7 @@ def test_a_folder_of_subscriptions_keeps_its_index_and_its_types(tmp_path: Path)
     schema = tmp_path / "schema.json"
     schema.write_text('{"price": "int"}')
     done = pipeline(store.path, events, tmp_path / "fourth", "--schema", schema)
-    assert (done.status, "was made with another schema: 'price' is float there, not int; leave" in done.err) == (
-        2,
-        True,
-    )
+    assert (done.status, "was made with another schema; leave --schema out" in done.err) == (2, True)
 
 
 # ---------------------------------------------------------------- in a process of its own

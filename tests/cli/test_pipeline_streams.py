@@ -11,9 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
-from harken.spark.streaming.checkpoints import Checkpoint
 from tests.cli.pipelines import MATCHES, pairs, pipeline, rows, stream
 
 pytestmark = pytest.mark.usefixtures("spark")
@@ -246,50 +244,6 @@ def test_a_start_that_is_refused_changes_no_column(tmp_path: Path) -> None:
     assert (torn.status, "columns.json is damaged" in torn.err and "remove it" in torn.err) == (2, True), torn.err
 
 
-def test_columns_are_known_though_the_process_ends_as_soon_as_the_query_begins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    subscriptions, incoming, out = wishes(tmp_path, a="code = 'A'"), tmp_path / "incoming", tmp_path / "matches"
-    incoming.mkdir()
-    (incoming / "5.csv").write_text("id,code\n1,A\n")
-
-    def killed(*_: object) -> None:
-        for query in SparkSession.active().streams.active:
-            query.awaitTermination()
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as killing:
-        killing.setattr(Checkpoint, "note_columns", killed)
-        assert stream(subscriptions, incoming, out).status == 130
-    (incoming / "0.csv").write_text("id,code\n2,7\n")
-    (incoming / "6.csv").write_text("id,code\n,A\n")
-    done = stream(subscriptions, incoming, out, "--on-error", "collect", "--rejects", tmp_path / "rejects")
-    assert (done.status, pairs(out)) == (0, [(1, "a")]), done.err
-    reasons = [each["reason"] for each in rows(tmp_path / "rejects" / "events")]
-    assert reasons == ["an event has no name: its 'id' is missing or null"]
-
-
-def test_more_may_be_declared_than_a_folder_of_subscriptions_does(spark: SparkSession, tmp_path: Path) -> None:
-    from harken import Schema
-    from harken.cli.jobs import Job, Output, event_files
-    from harken.errors import SubscriptionError
-    from harken.spark import Subscriptions
-    from harken.spark.events.sources import EventFiles
-
-    store = tmp_path / "store"
-    Subscriptions.create(store, schema={"price": "float"})
-    files = EventFiles(str(tmp_path), "json")
-    options = (None, (), "pairs", "auto", None, False, None, None)
-
-    def read_with(schema: dict[str, str]) -> dict[str, str]:
-        job = Job(str(store), files, Output("out"), Schema(schema), *options)  # type: ignore[arg-type]
-        return {name: kind.value for name, kind in (event_files(job).schema or {}).items()}
-
-    assert read_with({"day": "date", "price": "float"}) == {"price": "float", "day": "date"}
-    with pytest.raises(SubscriptionError, match=r"'price' is float there, not int; leave 'price' out of --schema"):
-        read_with({"day": "date", "price": "int"})
-
-
 def test_what_is_declared_within_an_attribute_counts_though_it_was_found_to_be_text(tmp_path: Path) -> None:
     subscriptions, events, schema = tmp_path / "s.jsonl", tmp_path / "events.jsonl", tmp_path / "schema.json"
     subscriptions.write_text('{"id": "good", "expression": "seller.rating > 4"}\n')
@@ -402,18 +356,3 @@ def test_a_stream_needs_to_know_its_columns(subscriptions: Path, tmp_path: Path)
     (incoming / "1.json").write_text('{"id": "e", "price": 200, "seller": {"rating": 4.5}}\n')
     pipeline(subscriptions, incoming, tmp_path / "matches", *more, "--schema", schema)
     assert pairs(tmp_path / "matches") == [("e", "bob")]
-
-
-def test_a_run_that_ends_with_every_start_says_what_to_do(tmp_path: Path) -> None:
-    subscriptions, incoming, out = wishes(tmp_path, a="name = 'x'"), tmp_path / "incoming", tmp_path / "matches"
-    incoming.mkdir()
-    pq.write_table(pa.table({"id": [1], "name": pa.array([None], pa.null())}), incoming / "1.parquet")
-    pq.write_table(pa.table({"id": [2], "name": ["x"]}), incoming / "2.parquet")
-    done = stream(subscriptions, incoming, out)
-    assert done.status == 2
-    assert "2.parquet" in done.err
-    assert "write that file, or the first, anew, so that their columns are of one type" in done.err
-    (tmp_path / "two").mkdir()
-    (tmp_path / "two" / "1.jsonl").write_text('{"id": 1, "a.b": 1}\n{"id": 2, "a": {"b": 1}}\n')
-    twice = stream(subscriptions, tmp_path / "two", tmp_path / "other")
-    assert "error: attribute 'a.b' occurs twice; have it once: as a column, or within a struct" in twice.err

@@ -98,14 +98,15 @@ class Outcome:
 def run_once(spark: SparkSession, job: Job, stages: Stages, work: Folder) -> Outcome:
     """Match the events that are there. If it fails, there is no output."""
     from harken.spark import write_table
-    from harken.spark.events.sources import named, sorted_out
+    from harken.spark.events.sources import sorted_out
     from harken.spark.storage import folder_at
 
     with stages.spark_stage("read", "looking at the events", spark):
         events = event_files(job).read(spark, collect=job.collect)
         job = replace(job, event_id=named_by(job, events))
     loaded, index = prepared(spark, job, stages, work)
-    events = sorted_out(events, job.event_id) if job.collect else named(events, job.event_id)
+    if job.collect:
+        events = sorted_out(events)
     with stages.spark_stage("match", "matching events", spark):
         planned, outcome = _match(job, events, index)
     outcome.refused = len(loaded.refused)
@@ -227,20 +228,15 @@ def event_files(job: Job) -> EventFiles:
     """The events, of the types that are declared: by the folder of subscriptions, if they are in one."""
     if not is_store(job.subscriptions):
         return replace(job.events, schema=job.schema)
-    from harken import Schema
     from harken.spark import Subscriptions
 
     declared = Subscriptions(job.subscriptions).snapshot().rules.schema
     if declared is None:
         return replace(job.events, schema=job.schema)  # of events alone
-    further = Schema({}) if job.schema is None else job.schema
-    for name in further:
-        if name in declared and further[name] is not declared[name]:
-            known, asked = declared[name].value, further[name].value
-            said = f"{job.subscriptions} was made with another schema: {name!r} is {known} there, not {asked}"
-            raise SubscriptionError(said, suggestion=f"leave {name!r} out of --schema, or make the folder anew")
-    # Whatever else is declared tells how events are read, as beside subscriptions without a schema.
-    return replace(job.events, schema=Schema({**declared, **further}))
+    if job.schema is not None and job.schema != declared:
+        said = f"{job.subscriptions} was made with another schema"
+        raise SubscriptionError(said, suggestion="leave --schema out")
+    return replace(job.events, schema=declared)
 
 
 def named_by(job: Job, events: DataFrame) -> str | None:

@@ -177,24 +177,15 @@ def _run(job: Job, stages: Stages, master: str, settings: dict[str, str]) -> Out
 
 @contextmanager
 def _hinting(job: Job) -> Iterator[None]:
-    """Where a bad record, or a file, ends a run, say how to go on without it."""
+    """Where a bad record ends a run, say how to go on without it."""
     from harken.errors import TaskError
 
     try:
         yield
     except TaskError as error:
-        hint = _hint(job, error.message)
-        if hint is None:
+        if job.collect or "Malformed records" not in error.message:
             raise
-        raise TaskError(error.message, suggestion=hint) from error
-
-
-def _hint(job: Job, said: str) -> str | None:
-    if "Malformed records" in said and not job.collect:
-        return "--on-error collect leaves bad records out"
-    if "Encountered error while reading file" in said and job.events.format == "parquet":
-        return "write that file, or the first, anew, so that their columns are of one type, or take it away"
-    return None
+        raise TaskError(error.message, suggestion="--on-error collect leaves bad records out") from error
 
 
 @contextmanager

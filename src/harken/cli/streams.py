@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,7 @@ from harken.errors import OutputExistsError, SinkError, StreamError
 from harken.model.foreign import parents
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -44,7 +43,7 @@ _COUNTED = "harken"
 
 def run_stream(spark: SparkSession, job: Job, stages: Stages, work: Folder) -> Outcome:
     """Match events as they come in, until there are no more (`once`) or somebody interrupts."""
-    from harken.spark.events.sources import named, sorted_out
+    from harken.spark.events.sources import sorted_out
     from harken.spark.matching.batch import never_true
 
     _check_continues(job)
@@ -59,14 +58,15 @@ def run_stream(spark: SparkSession, job: Job, stages: Stages, work: Folder) -> O
     said = [said for name, said in followed.remarks.items() if any(_is_of(name, each) for each in asked)]
     for each in (*said, *never_true(index.state(), events.schema)):
         note(f"warning: {each}")
-    events = sorted_out(events, job.event_id) if job.collect else named(events, job.event_id)
+    if job.collect:
+        events = sorted_out(events)
     tally = Tally(CountingSink(_stream_sink(job), match_count(job), _begun(job)), _faults(job))
     lines = None if job.rejects is None else Lines.of(job)
     queries: list[StreamingQuery] = []
     interrupted = False
     try:
-        with _columns_noted(job, followed.known):
-            queries.append(_started(job, events, loaded.store, tally))
+        queries.append(_started(job, events, loaded.store, tally))
+        _place(job).note_columns(followed.known.jsonValue())  # not before all that a start may be refused for
         if lines is not None:
             _rejects(job).remove(["subscriptions"])  # of an earlier run, as was checked
             write_refused(spark, job, loaded.refused)
@@ -122,32 +122,12 @@ def _known_columns(job: Job) -> StructType | None:
     """The columns that the stream has had so far, if anything has been done with them, by either query."""
     from pyspark.sql.types import StructType
 
-    said = _place(job).columns(_done(job))
-    return None if said is None else StructType.fromJson(said)
-
-
-@contextmanager
-def _columns_noted(job: Job, columns: StructType) -> Iterator[None]:
-    """Note the columns before a start, as its first batch may be done at once; but not if it is refused.
-
-    Killed within, they are those of the stream if a batch was done since, and nobody's if none was.
-    """
-    place, noted = _place(job), columns.jsonValue()
-    place.propose_columns(noted, _done(job))
-    try:
-        yield
-    except Exception:
-        place.withdraw_columns()
-        raise
-    place.note_columns(noted)
-
-
-def _done(job: Job) -> tuple[int, int]:
-    """The latest batch that each of the two queries has done, -1 if it has done none."""
     from harken.spark.streaming.spark_half import SparkHalf
 
-    matches, lines = _place(job).spark.done.whole, SparkHalf(_lines_of(job)).done.whole
-    return max(matches, default=-1), max(lines, default=-1)
+    place = _place(job)
+    halves = place.spark, SparkHalf(_lines_of(job))
+    said = place.columns() if any(each.done.whole for each in halves) else None
+    return None if said is None else StructType.fromJson(said)
 
 
 def _lines_of(job: Job) -> Folder:

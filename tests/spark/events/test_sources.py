@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from harken.errors import InputFileError, TaskError
 from harken.model.schema import Schema
-from harken.spark.events.sources import FAULT, EventFiles, faulty, named, sorted_out, sound
+from harken.spark.events.sources import FAULT, EventFiles, faulty, sorted_out, sound
 from harken.spark.runtime.failures import retold
 
 
@@ -144,56 +144,3 @@ def test_names_that_differ_in_case_alone_are_named(spark: SparkSession, tmp_path
     file.write_text('{"at": {"price": 1, "Price": 2}}\n')
     with pytest.raises(InputFileError, match=r"the attributes 'at\.Price' and 'at\.price' are one; set spark"):
         EventFiles.at(str(file)).read(spark)
-
-
-CROWDED = """\
-{"id": 1, "at": {"x": 1}}
-{"id": 2} {"id": 3}
-{"id": 4},{"id": 5}
-{"id": 6}]
-
- [{"id": 7}, {"id": 8, "text": "} {"}] \n{"id": 9}x
-[{"id": 10}] {"id": 11}
-[]
-"""
-
-
-@pytest.mark.parametrize("day", ["", "day=1"])
-def test_a_line_holds_one_value_or_cannot_be_read(spark: SparkSession, tmp_path: Path, day: str) -> None:
-    (tmp_path / day).mkdir(exist_ok=True)
-    (tmp_path / day / "e.jsonl").write_text("\ufeff" + CROWDED)
-    files = EventFiles.at(str(tmp_path))
-    columns = files.columns_to_follow(spark).columns
-    stream = sorted_out(files.follow(spark, columns, collect=True))
-    query = stream.writeStream.format("memory").queryName("lines").trigger(availableNow=True).start()
-    query.awaitTermination()
-    for events in (sorted_out(files.read(spark, collect=True)), spark.table("lines")):
-        assert sorted(row.id for row in sound(events).collect()) == [1, 7, 8]
-        assert "day" not in events.columns or {row.day for row in sound(events).collect()} == {1}
-        bad = sorted(row.record for row in faulty(events, ["id"]).collect())
-        assert bad == sorted([*CROWDED.splitlines()[1:4], *CROWDED.splitlines()[6:8]])
-    with pytest.raises(TaskError, match="a line is to hold one value of JSON, and one holds"), retold():
-        files.read(spark).collect()
-
-
-def test_bytes_that_are_no_text_cannot_be_read_where_lines_are_looked_at(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    (tmp_path / "e.jsonl").write_bytes(b'{"id": 1}\n{"id": 2, "x": "\xff"}\n{"id": 3} 4\n')
-    events = sorted_out(EventFiles.at(str(tmp_path)).read(spark, collect=True))
-    assert [row.id for row in sound(events).collect()] == [1]
-
-
-@pytest.mark.parametrize("name", ["e.jsonl", "e.csv"])
-def test_an_event_without_its_name_is_at_fault(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    text = '{"id": 1, "x": 1}\n{"x": 2}\n' if name.endswith("l") else "id,x\n1,1\n,2\n"
-    (tmp_path / name).write_text(text)
-    files = EventFiles.at(str(tmp_path))
-    events = sorted_out(files.read(spark, collect=True), "id")
-    assert [row.x for row in sound(events).collect()] == [1]
-    assert [row.reason for row in faulty(events, ["id", "x"]).collect()] == [
-        "an event has no name: its 'id' is missing or null"
-    ]
-    with pytest.raises(TaskError, match="'id' is missing or null; --on-error collect leaves"), retold():
-        named(files.read(spark), "id").collect()
-    assert named(files.read(spark), None).count() == 2

@@ -39,28 +39,6 @@ from tests.spark.streaming.scenes import Scene, crash, fail_to
 # Whose batches these are
 
 
-def test_columns_are_those_of_the_last_start_with_which_a_batch_was_done(tmp_path: Path) -> None:
-    (tmp_path / "spark").mkdir()
-    (tmp_path / "spark" / "metadata").write_text('{"id": "one"}')
-    place, none = Checkpoint(tmp_path), (-1, -1)
-    first, second, third = ({"type": "struct", "fields": [name]} for name in "abc")
-    place.propose_columns(first, none)
-    assert place.columns(none) is None, "killed before the query did anything"
-    place.propose_columns(second, none)
-    assert place.columns((-1, 0)) == second, "killed after one of the queries had done a batch"
-    place.propose_columns(third, (-1, 0))
-    place.withdraw_columns()
-    assert place.columns((1, 1)) == second, "the start was refused, and another process went on"
-    place.propose_columns(third, (1, 1))
-    assert place.columns((1, 1)) == second, "killed before a batch was done with them"
-    place.propose_columns(first, (1, 1))
-    place.note_columns(first)
-    assert place.columns((1, 1)) == place.columns((2, 1)) == first, "the query had begun"
-    (tmp_path / "harken" / "columns-proposed.json").write_text("{")
-    with pytest.raises(StreamError, match=r"columns-proposed\.json is damaged.*remove it in"):
-        place.columns((2, 1))
-
-
 def test_a_new_checkpoint_with_an_old_output_is_refused(scene: Scene, tmp_path: Path) -> None:
     """Its batches would be taken for repetitions."""
     database = DatabaseSink(f"sqlite:///{tmp_path}/matches.db")

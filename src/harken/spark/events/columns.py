@@ -237,8 +237,7 @@ def leaves(schema: StructType) -> dict[str, Leaf]:
         for leaf in _within((each.name,), each.dataType):
             name = ".".join(leaf.path)
             if name in found:
-                hint = "have it once: as a column, or within a struct, not as both"
-                raise EventError(f"attribute {name!r} occurs twice", attribute=name, suggestion=hint)
+                raise EventError(f"attribute {name!r} occurs twice", attribute=name)
             found[name] = leaf
     return found
 

@@ -35,13 +35,11 @@ from harken.spark.events.found_columns import (
     spark_type,
     with_all,
 )
-from harken.spark.events.lines import TEXT, events_in, has_crowded
-from harken.spark.events.strictness import Strictness
 from harken.spark.storage.hadoop import literally
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 Format: TypeAlias = Literal["csv", "json", "parquet"]
 
@@ -118,24 +116,16 @@ class EventFiles:
 
         With `collect` it does not, and `sorted_out` has to follow.
         """
-        columns, options = self._columns(spark), self._options(collect)
-        raw = self._raw(columns, collect)
-        # Lines are looked at twice if one of them is odd; Spark's own reader of JSON is the quicker one.
-        if options.get("multiLine") == "false" and self.format == "json":
-            texts = spark.read.text(self._address)
-            if has_crowded(texts):
-                return self._typed(events_in(texts, raw, options, _UNREAD), columns)
-        reader = spark.read.format(self.format).options(**options).schema(raw)
+        columns = self._columns(spark)
+        reader = spark.read.format(self.format).options(**self._options(collect))
+        reader = reader.schema(self._raw(columns, collect))
         return self._typed(reader.load(self._address), columns)
 
     def follow(self, spark: SparkSession, columns: StructType, *, collect: bool = False) -> DataFrame:
         """The events as a stream that goes on with every file added to the folder, of the `columns_to_follow`."""
-        options, raw = self._options(collect), self._raw(columns, collect)
-        if self.format == "json":
-            reader = spark.readStream.schema(self._text_columns(spark, columns))
-            return self._typed(events_in(reader.text(self._address), raw, options, _UNREAD), columns)
-        reader = spark.readStream.format(self.format).options(**options).schema(raw)
-        return self._typed(reader.load(self._address), columns)
+        options = {**self._options(collect), **({"multiLine": "false"} if self.format == "json" else {})}
+        reader = spark.readStream.format(self.format).options(**options)
+        return self._typed(reader.schema(self._raw(columns, collect)).load(self._address), columns)
 
     def columns_to_follow(
         self, spark: SparkSession, known: StructType | None = None, *, widening: bool = True
@@ -340,62 +330,44 @@ class EventFiles:
             suggestion="put a first file there, or declare them in a schema",
         )
 
-    def _text_columns(self, spark: SparkSession, columns: StructType) -> StructType:
-        """The columns of lines that are read as text: the line and, after it, those of partitions."""
-        from pyspark.sql.types import StringType, StructType
-
-        names = spark.read.text(self._address).columns[1:] if _has_files(self.path) else []
-        partitions = [columns[name] for name in names if name in columns.names]
-        return StructType([*StructType().add(TEXT, StringType()), *partitions])
-
-    @property
-    def _strictness(self) -> Strictness | None:
-        return None if self.format == "parquet" else Strictness(self.format, self.schema or {})
-
     def _raw(self, columns: StructType, collect: bool) -> StructType:
-        """The columns as the reader is told."""
+        """The columns as the reader is told: CSV has no lists."""
         from pyspark.sql.types import StringType, StructField, StructType
 
-        if self._strictness is None:
-            return columns
-        fields = list(self._strictness.written(columns))
-        return StructType([*fields, StructField(_UNREAD, StringType())] if collect else fields)
+        text = StringType()
+        fields = [StructField(each.name, text) if self._shaped(each.dataType) else each for each in columns]
+        if collect and self.format != "parquet":
+            fields.append(StructField(_UNREAD, text))
+        return StructType(fields)
+
+    def _shaped(self, kind: DataType) -> bool:
+        return self.format == "csv" and kind.typeName() == "array"
 
     def _typed(self, events: DataFrame, columns: StructType) -> DataFrame:
-        """The events that were read so, with the types of their columns; what is of none is an unread record."""
-        return events if self._strictness is None else self._strictness.made(events, columns, _UNREAD)
+        """Points and boxes of CSV, `[2.35, 48.86]`, as lists; what is no list is an unread record."""
+        from pyspark.sql import functions
 
-
-def sorted_out(events: DataFrame, event_id: str | None = None) -> DataFrame:
-    """Events that were read to `collect`, with a column that says which cannot be matched; null for all others.
-
-    These are the ones that could not be read and, if a column names events, those that it does not name.
-    """
-    from pyspark.sql import functions
-
-    faults = [functions.lit(None).cast("string")]
-    if _UNREAD in events.columns:
-        said = functions.lit("the record cannot be read, or a value is not of the type of its column")
-        faults.insert(0, functions.when(functions.col(_UNREAD).isNotNull(), said))
-    if event_id is not None:
-        said = functions.lit(_nameless(event_id))
-        faults.insert(-1, functions.when(functions.col(quoted(event_id)).isNull(), said))
-    return events.withColumn(FAULT, functions.coalesce(*faults))
-
-
-def named(events: DataFrame, event_id: str | None) -> DataFrame:
-    """The same events; one that the column does not name fails the job that comes to it."""
-    from pyspark.sql import functions
-
-    if event_id is None:
+        for field in columns:
+            if self._shaped(field.dataType):
+                text = functions.col(quoted(field.name))
+                collect = _UNREAD in events.columns
+                mode = "PERMISSIVE" if collect else "FAILFAST"
+                parsed = functions.from_json(text, field.dataType, {"mode": mode})  # type: ignore[arg-type]
+                if collect:
+                    bad = functions.when(text.isNotNull() & parsed.isNull(), text)
+                    events = events.withColumn(_UNREAD, functions.coalesce(functions.col(_UNREAD), bad))
+                events = events.withColumn(field.name, parsed)
         return events
-    hint = "--on-error collect leaves such events out, --event-id names them by another column"
-    failure = functions.raise_error(functions.lit(f"{_nameless(event_id)}; {hint}"))
-    return events.withColumn(event_id, functions.coalesce(functions.col(quoted(event_id)), failure))
 
 
-def _nameless(event_id: str) -> str:
-    return f"an event has no name: its {event_id!r} is missing or null"
+def sorted_out(events: DataFrame) -> DataFrame:
+    """Events that were read to `collect`, with a column that says which could not be; null for all others."""
+    from pyspark.sql import functions
+
+    if _UNREAD not in events.columns:
+        return events.withColumn(FAULT, functions.lit(None).cast("string"))
+    said = functions.lit("the record cannot be read, or a value is not of the type of its column")
+    return events.withColumn(FAULT, functions.when(functions.col(_UNREAD).isNotNull(), said))
 
 
 def sound(events: DataFrame) -> DataFrame:

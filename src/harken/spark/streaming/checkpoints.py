@@ -7,7 +7,6 @@ checkpoint/
   harken/output.json        where the matches go, and the rejects
   harken/validity.json      whether events are kept
   harken/columns.json       the columns of events and their types, where these were found out from files
-  harken/columns-proposed.json what they will be if a batch is done, while a start is under way
   harken/ledger/….json      which version of the subscriptions matched which batch
   harken/skipped/….json     batches that were given up, and why
   harken/events/            events that still hold
@@ -19,7 +18,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -38,7 +37,6 @@ _SUBSCRIPTIONS = "subscriptions.json"
 _OUTPUT = "output.json"
 _VALIDITY = "validity.json"
 _COLUMNS = "columns.json"
-_PROPOSED = "columns-proposed.json"
 _HERE = "<checkpoint>/"
 _SKIPPED = "harken/skipped"
 _RECORD = re.compile(r"\d{20}\.json")
@@ -198,17 +196,14 @@ class Checkpoint:
         """Remember whether it keeps events, in a batch: Spark has found as many sources as before."""
         self._remembered(_VALIDITY, {"events": "kept" if keeps else "pass"})
 
-    def columns(self, done: Sequence[int]) -> dict[str, Any] | None:
+    def columns(self) -> dict[str, Any] | None:
         """The columns of the events so far, as Spark writes them as JSON; None if that is not known.
 
-        For events whose columns nobody has declared: one file could make text of all numbers to come. `done` are
-        the latest batches that the queries of the stream have done, -1 for none: what was proposed counts as soon
-        as one has done more since, and nothing does while none has done any.
+        For events whose columns nobody has declared: one file could make text of all numbers to come.
         """
-        if self.known is None or max(done) < 0:
+        if self.known is None:
             return None
         try:
-            self._settle_columns(done)
             return self._said(_COLUMNS, ["type", "fields"])
         except FileNotFoundError:
             return None
@@ -216,30 +211,9 @@ class Checkpoint:
             said = f"remove it in {self.folder}/harken: the columns are those of the files there are, then"
             raise StreamError(str(error), suggestion=said) from error
 
-    def propose_columns(self, columns: Mapping[str, Any], done: Sequence[int]) -> None:
-        """Remember what the columns will be if a batch is done after these, whatever becomes of this process."""
-        self._harken.replace(_PROPOSED, json.dumps({"columns": columns, "done": list(done)}).encode())
-
-    def withdraw_columns(self) -> None:
-        """Forget what was proposed: the start was refused."""
-        self._harken.remove([_PROPOSED])
-
     def note_columns(self, columns: Mapping[str, Any]) -> None:
-        """Remember the columns of the events, for when the stream goes on; nothing is proposed any more."""
-        self._harken.replace(_COLUMNS, json.dumps(columns).encode())
-        self.withdraw_columns()
-
-    def _settle_columns(self, done: Sequence[int]) -> None:
-        """Have what was proposed noted, if a batch has been done with it."""
-        with suppress(FileNotFoundError):
-            proposed = self._said(_PROPOSED, ["columns", "done"])
-            if any(now > before for now, before in zip(done, proposed["done"], strict=True)):
-                self.note_columns(proposed["columns"])
-
-    @property
-    def _harken(self) -> Folder:
-        """What is Harken's own."""
-        return self.folder.child("harken")
+        """Remember the columns of the events, for when the stream goes on."""
+        self.folder.child("harken").replace(_COLUMNS, json.dumps(columns).encode())
 
     def check_output(self, place: str, rejects: str | None = None) -> None:
         """StreamError if the matches of this stream, or the events it rejects, went elsewhere so far."""
