@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import random
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from harken import Engine, portions
+from harken import Engine, locking, portions
 from harken.bench.experiments.faults import (
     CALLS,
     Case,
@@ -25,6 +29,7 @@ from harken.bench.experiments.faults import (
 from harken.bench.experiments.threads import Scene
 from harken.errors import EngineBusyError
 from harken.locking import Door
+from harken.matching.auto import AutoMatcher
 from harken.matching.contract import Gradual
 from harken.portions import ALONE, BESIDE, Needs, Pace, Portions
 from harken.workloads.mixed import Mixed
@@ -286,6 +291,212 @@ def test_many_changes_in_portions_are_those_made_at_once(seed, pauses, monkeypat
         for event in events:
             assert sorted(engine.match(event)) == sorted(judge.match(event))
     assert pauses.count > 100
+
+
+@pytest.mark.kernel
+def test_a_handler_that_asks_while_its_thread_waits_for_a_change_does_not_hang():
+    engine, over, wrong = Engine("dynamic"), threading.Event(), []
+    engine.subscribe_many((at, "x = 1") for at in range(20))
+
+    def change() -> None:
+        try:
+            while not over.is_set():
+                engine.subscribe_many((at, "x = 1") for at in range(20, 40))
+                engine.unsubscribe_many(range(20, 40))
+        except BaseException as error:
+            wrong.append(error)
+
+    def ask(*_: object) -> None:
+        for what in (lambda: len(engine), lambda: engine.subscribe(1_000, "y = 1", replace=True)):
+            with suppress(EngineBusyError):
+                what()
+
+    before = signal.signal(signal.SIGALRM, ask)
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        until, chance = time.monotonic() + 3.0, random.Random(1)
+        while time.monotonic() < until:
+            signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.0002, 0.005))
+            assert engine.match_batch([{"x": 1}] * 3).num_rows in (60, 120)
+            assert len(engine.match({"x": 1})) in (20, 40)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        over.set()
+        thread.join(60)
+    assert not thread.is_alive()
+    assert not wrong
+
+
+class Asking(dict):
+    """An event that asks the engine while it is matched."""
+
+    def __init__(self, ask: Callable[[], object]) -> None:
+        super().__init__(x=1)
+        self._ask = ask
+
+    def items(self):
+        self._ask()
+        return super().items()
+
+
+@pytest.mark.kernel
+def test_who_asks_for_ids_in_the_middle_of_a_match_sees_no_half_of_a_change(pauses):
+    engine, seen, refused = Engine("dynamic"), [], []
+    engine.subscribe_many((f"s{at}", "x = 1") for at in range(20))
+
+    def ask() -> None:
+        try:
+            seen.append(sorted(engine) == sorted(f"s{at}" for at in range(20)))
+        except EngineBusyError as error:
+            refused.append(str(error))
+
+    def match() -> None:
+        other = threading.Thread(target=lambda: engine.match(Asking(ask)))
+        other.start()
+        other.join(60)
+
+    pauses.work = match
+    engine.unsubscribe_many([f"s{at}" for at in range(20)])
+    pauses.work = lambda: None
+    assert not seen
+    assert "in the middle of a match" in refused[0]
+    engine.match(Asking(ask))
+    assert seen == [False]
+
+
+@pytest.mark.kernel
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_process_forked_in_the_middle_of_a_change_has_all_of_it_or_nothing(pauses):
+    engine, told = Engine("dynamic"), []
+    engine.subscribe_many((at, "x = 1") for at in range(20))
+
+    def child() -> bool:
+        held = sorted(engine)
+        return held in ([], [*range(20)]) and sorted(engine.match({"x": 1})) == held and len(engine) == len(held)
+
+    def fork() -> None:
+        pid = os.fork()
+        if not pid:
+            os._exit(0 if child() else 1)
+        told.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+
+    def match() -> None:
+        if len(told) < 12:
+            other = threading.Thread(target=lambda: engine.match(Asking(fork)))
+            other.start()
+            other.join(60)
+
+    pauses.work = match
+    engine.unsubscribe_many(range(20))
+    assert told
+    assert set(told) == {0}
+
+
+@pytest.mark.kernel
+def test_two_interrupts_one_as_the_first_is_settled_leave_all_or_nothing(pauses, monkeypatch):
+    settle = Engine._settle
+    for at in (3, 7, 11, 19, 35):
+        engine = Engine("dynamic", adapt=False)
+        engine.subscribe_many((id, "x = 1") for id in range(20))
+        pauses.count, interrupted = 0, []
+
+        def interrupt(at=at) -> None:
+            if pauses.count == at:
+                raise KeyboardInterrupt
+
+        def settle_later(self, interrupted=interrupted) -> None:
+            if self._change is not None and not interrupted:
+                interrupted.append(True)
+                raise KeyboardInterrupt
+            settle(self)
+
+        pauses.work = interrupt
+        with monkeypatch.context() as patched, suppress(KeyboardInterrupt):
+            patched.setattr(Engine, "_settle", settle_later)
+            engine.unsubscribe_many(range(20))
+        pauses.work = lambda: None
+        held = sorted(engine)
+        assert held in ([], [*range(20)])
+        assert [id for id in range(20) if id in engine] == held == sorted(engine.match({"x": 1}))
+
+
+def test_turns_are_as_they_were_whenever_an_interrupt_comes(monkeypatch):
+    before, turns = sys.getswitchinterval(), locking._QuickTurns()
+    for at in range(3):
+        calls = []
+
+        def interrupted(value: float, calls=calls, at=at, sys_set=sys.setswitchinterval) -> None:
+            sys_set(value)
+            calls.append(value)
+            if len(calls) == at:
+                raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched, suppress(KeyboardInterrupt):
+            patched.setattr(sys, "setswitchinterval", interrupted)
+            try:
+                turns.begin("a change")
+                assert sys.getswitchinterval() == pytest.approx(turns.INTERVAL)
+            finally:
+                turns.end("a change")
+        assert sys.getswitchinterval() == before
+    turns.begin("one")
+    turns.begin("another")
+    turns.end("one")
+    assert sys.getswitchinterval() == pytest.approx(turns.INTERVAL)
+    sys.setswitchinterval(0.02)
+    turns.end("another")
+    assert sys.getswitchinterval() == pytest.approx(0.02)  # as somebody wanted it meanwhile
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.kernel
+def test_auto_compares_beside_those_who_match(monkeypatch):
+    engine, doors = Engine("auto", small=5, many=10), []
+    engine.subscribe_many((at, f"x = {at % 7} AND y = {at % 5}") for at in range(60))
+    compare, index_of = AutoMatcher._compare, AutoMatcher._index_of
+
+    def note(work):
+        def noted(*given):
+            doors.append(engine._door.closed)
+            return work(*given)
+
+        return noted
+
+    monkeypatch.setattr(AutoMatcher, "_compare", note(compare))
+    engine.learn([{"x": at % 7, "y": at % 5} for at in range(2_000)])
+    monkeypatch.setattr(AutoMatcher, "_index_of", note(index_of))
+    few = Engine("auto", small=5)
+    few.subscribe_many((at, "x = 1") for at in range(4))
+    few.subscribe_many((at, "x = 1") for at in range(4, 9))
+    assert doors == [False, False]
+    assert len(few.match({"x": 1})) == 9
+
+
+def test_a_door_remembers_threads_that_have_ended(monkeypatch):
+    monkeypatch.undo()
+    door = Door()
+    assert door.is_quiet()
+    helper = threading.Thread(target=lambda: door.reading(helps=True))
+    helper.start()
+    helper.join()
+    assert door.is_quiet()
+    other = threading.Thread(target=door.reading)
+    other.start()
+    other.join()
+    gc.collect()
+    assert not door.is_quiet()
+
+
+@pytest.mark.kernel
+def test_portions_are_of_clauses_and_what_was_read_is_not_kept(pauses):
+    engine = Engine("dynamic")
+    rows = [(at, " AND ".join(f"(p{each} = {at} OR q{each} = {at})" for each in range(4))) for at in range(10)]
+    engine.subscribe_many(rows)
+    assert pauses.count > 40
+    assert engine._matcher._read == (None, [])
+    assert engine.match({f"p{each}": 3 for each in range(4)}) == [3]
 
 
 def test_portions_are_as_large_as_takes_as_long_as_one_should(monkeypatch):

@@ -154,11 +154,11 @@ def test_a_thread_that_fails_at_the_door_fails_the_call_and_no_other(mode, engin
     with team_of(2):
         pass  # so that there is a thread
 
-    def fail_once(self: Door) -> object:
+    def fail_once(self: Door, helps: bool) -> object:
         if threading.current_thread().name.startswith("harken") and left:
             left.pop()
             raise MemoryError
-        return plain(self)
+        return plain(self, helps)
 
     monkeypatch.setattr(Door, "_new_reader", fail_once)
     with pytest.raises(MemoryError):
