@@ -116,8 +116,8 @@ class Change:
         yield from self._take_in(held, pace)
         self.decided = True
         yield from held.identities.name_in_portions(self.exchange, pace)
-        yield from _update(held.owners, self.owners, pace)
-        yield from _update(held.validity, self.validity, pace)
+        yield from _update(held.owners, self.owners, pace) if self.owners else ()
+        yield from _update(held.validity, self.validity, pace) if self.validity else ()
         if is_long:
             held.hidden.hide(leaving, slots)  # instead of those that come: from now on, all is as it will be
         yield from self._let_go(held, pace)
@@ -150,8 +150,8 @@ class Change:
             yield from held.matcher.remove_in_portions(leaving, pace)
         else:
             held.matcher.remove(leaving)
-        yield from _forget(held.owners, leaving, pace)
-        yield from _forget(held.validity, leaving, pace)
+        yield from _forget(held.owners, leaving, pace) if held.owners else ()
+        yield from _forget(held.validity, leaving, pace) if held.validity else ()
         if held.written is not None:
             yield from held.written.forget_in_portions(leaving, pace)
 
@@ -188,7 +188,7 @@ def _forget(known: dict[int, Known], leaving: Slots, pace: Pace) -> Portions:
         for slot in leaving[part].tolist():
             known.pop(slot, None)
 
-    return in_parts(len(leaving) if known else 0, pace, forget)
+    return in_parts(len(leaving), pace, forget)
 
 
 def _by_slot(by_place: dict[int, Known], slots: Slots) -> dict[int, Known]:

@@ -113,8 +113,8 @@ def match_stream(
     handed_through(events, event_id, keep)
     if not _is_remote(events):
         matcher.check_places(events)
-    # Spark asks the settings of whichever session is active, not those of the events', whether it may pass on texts
-    # of a bounded length: in a thread of its own, or after another session was used, it would refuse them.
+    # Spark asks the settings of whichever session is active, not those of the events', whether it may pass on
+    # texts of a bounded length: in a thread of its own, or after another session was used, it would refuse them.
     source = matcher.prepared(with_plain_texts(events))
     writer = source.writeStream.foreachBatch(matcher).option("checkpointLocation", place.spark.folder.address)
     if name is not None:
