@@ -241,7 +241,7 @@ class Door:
                     needs = self._do_portion(needs, portions, pace)
                     if needs is not None:
                         _let_in(self._waiting)
-                    if time.perf_counter() >= until:
+                    if time.monotonic() >= until:
                         break
                 self.is_shut = False
             if needs is not None:
@@ -249,11 +249,11 @@ class Door:
 
     def _keep_long_ones_out(self) -> float:
         """Wait for those that are in; until when the others have to wait, for as long as they were waited for."""
-        began = time.perf_counter()
+        began = time.monotonic()
         self.is_shut = True
         while any(each.stays for each in self._known_readers()):
             time.sleep(PAUSE)
-        now = time.perf_counter()
+        now = time.monotonic()
         return 2 * now - began
 
     def _do_portion(self, needs: Needs, portions: Portions, pace: Pace) -> Needs | None:
@@ -262,9 +262,9 @@ class Door:
             return next(portions, None)
         with self._portion:
             self.close()
-            began = time.perf_counter()
+            began = time.monotonic()
             needed = next(portions, None)
-            pace.took = time.perf_counter() - began
+            pace.took = time.monotonic() - began
             self.closed = False
         return needed
 

@@ -16,8 +16,8 @@ from harken.matching.parallel.options import Mode, Sync
 from harken.model.subscriptions import SubscriptionId
 from harken.workloads.mixed import Mixed
 
-STABLE, BULK, SWAPPED = 40, 30, 20
-"""Subscriptions that stay, that come and go together, and that are replaced together."""
+STABLE, BULK, SWAPPED = 40, 120, 80
+"""Subscriptions that stay, that come and go together, and that are replaced together: in several portions."""
 
 FIRST_OF_BULK, FIRST_SWAPPED, FIRST_OF_OTHERS, ONE = 10_000, 20_000, 30_000, 40_000
 EVENT = {"stays": 1, "other": -1, "comes": 1, "says": 1, "one": 1}
