@@ -13,10 +13,10 @@ from typing import TypeAlias
 PORTION = 0.4e-3
 """Seconds that a portion is to take, so that nobody waits for a millisecond, with what it costs to come and go."""
 
-FIRST = 32
+FIRST = 256
 """Items of the first portion, before anything is known of what one takes."""
 
-LEAST = 8
+LEAST = 64
 """Items of a portion, whatever they take: each portion has costs of its own."""
 
 MOST_FASTER = 2.0
