@@ -34,6 +34,7 @@ child finds a change that was interrupted.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import threading
@@ -48,10 +49,13 @@ from harken.portions import ALONE, Needs, Pace, Portions
 Result = TypeVar("Result")
 
 PAUSE = 50e-6
-"""Seconds between looks at whether those who stepped aside are in."""
+"""Seconds until a second look at whether others are in, or out; twice as many before each further one."""
 
-PATIENCE = 2_000
-"""Looks until they are taken not to come."""
+LONGEST_PAUSE = 1e-3
+"""Seconds between two looks at most. Each look wants the interpreter, which those who are waited for want, too."""
+
+PATIENCE = 0.1
+"""Seconds until those who stepped aside are taken not to come."""
 
 FORK_PATIENCE = 10.0
 """Seconds that a fork waits for a change."""
@@ -234,12 +238,14 @@ class Door:
 
     def _do_all(self, portions: Portions, pace: Pace) -> None:
         needs: Needs | None = ALONE
+        crowd = 1
         while needs is not None:
             with self._lobby:
                 until = self._keep_long_ones_out()
                 while needs is not None:
-                    needs = self._do_portion(needs, portions, pace)
+                    needs = self._do_some(needs, portions, pace, crowd)
                     if needs is not None:
+                        crowd = max(1, len(self._waiting))
                         _let_in(self._waiting)
                     if time.monotonic() >= until:
                         break
@@ -251,22 +257,28 @@ class Door:
         """Wait for those that are in; until when the others have to wait, for as long as they were waited for."""
         began = time.monotonic()
         self.is_shut = True
-        while any(each.stays for each in self._known_readers()):
-            time.sleep(PAUSE)
+        _wait_until(lambda: not any(each.stays for each in self._known_readers()))
         now = time.monotonic()
         return 2 * now - began
 
-    def _do_portion(self, needs: Needs, portions: Portions, pace: Pace) -> Needs | None:
-        """What the next portion needs, or None at the end."""
+    def _do_some(self, needs: Needs, portions: Portions, pace: Pace, crowd: int) -> Needs | None:
+        """Do a portion, or alone as many as are over soon; what the next one needs, or None at the end.
+
+        Whoever comes in waits for the interpreter as well, for a turn of each other thread. So the more wait, the
+        more is done before they are let in: otherwise a change would get one turn of many for each small portion.
+        """
         if needs is not ALONE:
             return next(portions, None)
         with self._portion:
             self.close()
-            began = time.monotonic()
-            needed = next(portions, None)
-            pace.took = time.monotonic() - began
+            began = now = time.monotonic()
+            following: Needs | None = ALONE
+            while following is ALONE and now - began <= crowd * pace.briefly:
+                before, following = now, next(portions, None)
+                now = time.monotonic()
+                pace.took = now - before
             self.closed = False
-        return needed
+        return following
 
     def close(self) -> None:
         """Let nobody in, and wait until all readers are out. Only in turn.
@@ -276,8 +288,7 @@ class Door:
         """
         self.is_shut = self.closed = True
         for _ in ("those who read", "those who help them"):
-            while any(each.inside for each in self._known_readers()):
-                time.sleep(PAUSE)
+            _wait_until(lambda: not any(each.inside for each in self._known_readers()))
 
     def _known_readers(self) -> list[Reader]:
         return [reader for each in tuple(self._readers) if (reader := each()) is not None]
@@ -304,11 +315,20 @@ class Door:
 
 def _let_in(where: set[Reader]) -> None:
     """Wait until all who wait in one place have come in."""
-    for _ in range(PATIENCE):
-        if not where:
-            return
-        time.sleep(PAUSE)
-    where.clear()  # one of them was interrupted, and will not come
+    if not _wait_until(lambda: not where, PATIENCE):
+        where.clear()  # one of them was interrupted, and will not come
+
+
+def _wait_until(holds: Callable[[], bool], patience: float = math.inf) -> bool:
+    """Look again and again whether something holds, less and less often; whether it did while patience lasted."""
+    pause, slept = PAUSE, 0.0
+    while not holds():
+        if slept >= patience:
+            return False
+        time.sleep(pause)
+        slept += pause
+        pause = min(2 * pause, LONGEST_PAUSE)
+    return True
 
 
 class SharedLock:

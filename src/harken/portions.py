@@ -6,6 +6,7 @@ while nobody reads what the work changes, or beside readers; which of the two co
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import TypeAlias
@@ -44,6 +45,11 @@ class Pace:
         """What a portion should take; None for all at once."""
         self.took = 0.0
         """What the last portion took alone. Whoever runs the portions says so."""
+
+    @property
+    def briefly(self) -> float:
+        """Seconds that may have passed when another portion begins at once."""
+        return math.inf if self.seconds is None else self.seconds / 2
 
     def is_at_once(self, count: int) -> bool:
         """Whether so many items are done in one portion, whatever they take."""

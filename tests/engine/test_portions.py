@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 
@@ -40,10 +41,11 @@ GRADUAL = ["auto", "dynamic", "static", "propagation"]
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch):
-    """Portions of two, whatever they take and whoever is there."""
+    """Portions of two, each by itself, whatever they take and whoever is there."""
     monkeypatch.setattr(portions, "FIRST", 2)
     monkeypatch.setattr(portions, "LEAST", 1)
     monkeypatch.setattr(portions, "MOST_FASTER", 1.0)
+    monkeypatch.setattr(Pace, "briefly", 0.0)
     monkeypatch.setattr(Door, "is_quiet", lambda _: False)
 
 
@@ -53,16 +55,16 @@ class Pauses:
     def __init__(self, monkeypatch) -> None:
         self.count = 0
         self.work: Callable[[], object] = lambda: None
-        do_portion = Door._do_portion
+        do_some = Door._do_some
 
         def do(*given) -> Needs | None:
-            needs = do_portion(*given)
+            needs = do_some(*given)
             if needs is not None:
                 self.count += 1
                 self.work()
             return needs
 
-        monkeypatch.setattr(Door, "_do_portion", do)
+        monkeypatch.setattr(Door, "_do_some", do)
 
 
 @pytest.fixture
@@ -520,10 +522,10 @@ def test_a_thread_that_has_matched_does_not_wait_for_all_of_a_large_change(monke
     engine.subscribe_many((at, f"x = {at % 50} AND y = {at % 30}") for at in range(2_000))
     engine.match({"x": 1})
     took = []
-    run = Door._do_portion
+    run = Door._do_some
 
-    def do(self, needs, work, pace):
-        found = run(self, needs, work, pace)
+    def do(self, needs, *given):
+        found = run(self, needs, *given)
         took.append(needs)
         return found
 
@@ -531,7 +533,7 @@ def test_a_thread_that_has_matched_does_not_wait_for_all_of_a_large_change(monke
         while not over.is_set():
             done.append(len(engine.match({"x": 7, "y": 7})))
 
-    monkeypatch.setattr(Door, "_do_portion", do)
+    monkeypatch.setattr(Door, "_do_some", do)
     thread = threading.Thread(target=match)
     thread.start()
     while not done:
@@ -558,3 +560,30 @@ def test_a_door_opens_between_portions_and_is_closed_within_those_that_want_to_b
         door.in_portions(work(), Pace())
     assert seen == [True, False, False, True]
     assert (door.closed, door.is_shut) == (False, False)
+
+
+def test_the_more_wait_the_more_is_done_before_they_are_let_in(monkeypatch):
+    monkeypatch.undo()
+    door, clock = Door(), iter(range(1_000))  # each look at the clock is a second later than the one before
+    monkeypatch.setattr(locking, "time", SimpleNamespace(monotonic=lambda: float(next(clock)), sleep=time.sleep))
+    with door.turn():
+        counts = []
+        for crowd in (1, 2, 5):
+            work = iter([ALONE] * 20)
+            door._do_some(ALONE, work, Pace(4.0), crowd)
+            counts.append(20 - len(list(work)))
+    assert counts == [3, 5, 11]
+    assert not door.closed
+
+
+def test_what_is_done_beside_others_is_never_done_alone():
+    door, seen = Door(), list[bool]()
+
+    def work() -> Portions:
+        for needs in (ALONE, ALONE, BESIDE, BESIDE, ALONE):
+            yield needs
+            seen.append(door.closed)
+
+    with door.turn():
+        door.in_portions(work(), Pace(1e9))
+    assert seen == [True, True, False, False, True]
