@@ -93,6 +93,9 @@ PAIRED = 64
 PAIRS_TABLE, PAIRS_OPEN, IN_PAIRS = range(3)
 """Of `Tables.pairs`: which table has places for pairs, or 0; whether clauses may enter it; then by sector."""
 
+GREATEST = HIGHEST - 2
+"""Bound of intervals that have no greatest label, where they are compared: less NO_VALUE, it is a number still."""
+
 INTERVAL_WORDS = 4
 """Words of what an order predicate asks for, side by side: the place of its dimension's value in `Scratch.value`,
 the least and the greatest label, and one to spare, so that none is on two cache lines. Of other predicates all are

@@ -107,10 +107,13 @@ def forget_values(events: Events, scratch: Scratch) -> None:
 
 @part
 def is_within(predicates: PredicateArrays, scratch: Scratch, predicate: int) -> bool:
-    """Whether the event's label is within the bounds of an interval. Other predicates have none to keep."""
+    """Whether the event's label is within the bounds of an interval. Other predicates have none to keep.
+
+    By signs, not comparisons: which of the two bounds it would fail on, if it does, can't be foreseen.
+    """
     at = INTERVAL_WORDS * predicate
     value = scratch.value[predicates.interval[at]]
-    return (predicates.interval[at + 1] <= value) & (value <= predicates.interval[at + 2])
+    return (value - predicates.interval[at + 1]) | (predicates.interval[at + 2] - value) >= 0
 
 
 @part

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.matching.growing import GrowingArray
-from harken.matching.kernels.layout import INTERVAL, INTERVAL_WORDS
+from harken.matching.kernels.layout import GREATEST, INTERVAL, INTERVAL_WORDS
 from harken.matching.saving import Arrays, State
 
 
@@ -51,7 +51,7 @@ class PredicateColumns:
         """Have an order predicate ask for labels from the one to the other."""
         self.low.values[number], self.high.values[number] = low, high
         at, value = INTERVAL_WORDS * number, 1 + self.dimension.values[number]
-        self._intervals.values[at : at + INTERVAL_WORDS] = value, low, high, 0
+        self._intervals.values[at : at + INTERVAL_WORDS] = value, low, min(high, GREATEST), 0
 
     def unbound(self, number: int) -> None:
         """Have what was an order predicate ask for no labels: its number may come to be that of another."""
@@ -72,4 +72,4 @@ class PredicateColumns:
         words = self._intervals.values.reshape(-1, INTERVAL_WORDS)
         words[bounded, 0] = 1 + self.dimension.values[bounded]
         words[bounded, 1] = self.low.values[bounded]
-        words[bounded, 2] = self.high.values[bounded]
+        words[bounded, 2] = np.minimum(self.high.values[bounded], GREATEST)

@@ -32,11 +32,13 @@ from harken.matching.kernels.layout import (
     LENGTH,
     LINE,
     NEXT,
+    RANGE_TABLE,
     REPEATS,
     RING,
     SHARED,
     SIBLING,
     SLOT,
+    TABLE,
     VISITS,
     WIDTH,
     Blocks,
@@ -116,11 +118,13 @@ def note(
 ) -> int:
     """Append entries of a short cluster whose first predicate is not false to those that wait; how many wait then.
 
-    Most clusters have none: seeing that takes no branch per entry.
+    Most clusters have none: seeing that takes no branch per entry. Those under ranges are not looked at twice, as
+    nearly all of them have some whose first predicate is a range as well.
     """
-    alive = 0
-    for entry in range(base + HEADER + first, base + HEADER + last):
-        alive += np.int64(truth[words[entry]])
+    alive = np.int64(words[base + TABLE] == RANGE_TABLE)
+    if alive == 0:
+        for entry in range(base + HEADER + first, base + HEADER + last):
+            alive += np.int64(truth[words[entry]])
     if alive > 0:
         for entry in range(base + HEADER + first, base + HEADER + last):
             if may_hold(predicates, scratch, np.int64(words[entry])):

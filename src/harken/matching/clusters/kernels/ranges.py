@@ -27,15 +27,11 @@ ALL = np.uint64(2**64 - 1)
 @part
 def band_of(predicates: PredicateArrays, number: int, label: int) -> int:
     """The band, of the banded dimension of this number, that a label lies in: how many bands begin at or below."""
-    low, high = number * (BANDS - 1), (number + 1) * (BANDS - 1)
-    first = low
-    while low < high:
-        middle = (low + high) // 2
-        if predicates.band_first[middle] <= label:
-            low = middle + 1
-        else:
-            high = middle
-    return low - first
+    first, band, step = number * (BANDS - 1), 0, BANDS // 2
+    while step > 0:  # without a branch: where values lie can't be foreseen
+        band += step * np.int64(predicates.band_first[np.uint64(first + band + step - 1)] <= label)
+        step >>= 1
+    return band
 
 
 @part
