@@ -122,12 +122,19 @@ def _known_columns(job: Job) -> StructType | None:
     """The columns that the stream has had so far, if anything has been done with them, by either query."""
     from pyspark.sql.types import StructType
 
+    said = _place(job).columns() if _has_done_something(job) else None
+    return None if said is None else StructType.fromJson(said)
+
+
+def _has_done_something(job: Job) -> bool:
+    """Whether a batch has come out, though Spark may not have noted so: the process may have been killed."""
     from harken.spark.streaming.spark_half import SparkHalf
 
-    place = _place(job)
-    halves = place.spark, SparkHalf(_lines_of(job))
-    said = place.columns() if any(each.done.whole for each in halves) else None
-    return None if said is None else StructType.fromJson(said)
+    halves = _place(job).spark, SparkHalf(_lines_of(job))
+    if any(each.done.whole for each in halves):
+        return True
+    sinks = [_stream_sink(job), *filter(None, [_faults(job)])]
+    return _place(job).known is not None and any(each.latest_batch() is not None for each in sinks)
 
 
 def _lines_of(job: Job) -> Folder:
