@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.pipelines import MATCHES, pairs, pipeline, rows, stream
+from tests.cli.running import Outcome, run
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -96,6 +97,43 @@ def test_columns_are_known_as_soon_as_a_batch_came_out(subscriptions: Path, tmp_
         (tmp_path / "matches.checkpoint" / "spark" / "commits" / name).unlink(missing_ok=True)
     (incoming / "2.jsonl").write_text('{"id": "e2", "price": "odd"}\n{"id": "e3", "price": 160}\n')
     done = stream(subscriptions, incoming, out, *keep, "--on-error", "collect")
+    assert done.status == 0, done.err
+    assert pairs(out) == [("e1", "bob"), ("e3", "bob")]
+
+
+def test_what_cannot_be_read_is_passed_over_by_itself(subscriptions: Path, tmp_path: Path) -> None:
+    """Both queries come to a damaged file, each in a batch of its own."""
+    incoming, out, rejects = tmp_path / "incoming", tmp_path / "matches", tmp_path / "rejects"
+    incoming.mkdir()
+
+    def arrives(name: str) -> Path:
+        pq.write_table(
+            pa.table({"id": [name], "price": [150.0]}), incoming / f"{name}.parquet", compression="gzip"
+        )
+        return incoming / f"{name}.parquet"
+
+    def goes_on() -> Outcome:
+        return stream(subscriptions, incoming, out, "--on-error", "collect", "--rejects", rejects)
+
+    def passed_over(*more: str) -> Outcome:
+        return run("stream", "skip", f"{out}.checkpoint", "--reason", "damaged", *more)
+
+    arrives("e1")
+    assert goes_on().status == 0
+    assert "nothing is pending" in passed_over("--unread").err
+    damaged = arrives("e2")
+    content = bytearray(damaged.read_bytes())
+    content[4:60] = bytes(56)  # the footer is sound
+    damaged.write_bytes(content)
+    assert goes_on().status == 2
+    assert "batch 1 will be passed over" in passed_over().err
+    arrives("e3")
+    stopped = goes_on()
+    assert (stopped.status, "e2.parquet" in stopped.err) == (2, True)
+    said = run("stream", "status", f"{out}.checkpoint").out
+    assert said.endswith("of what cannot be read, batch 1 is pending\n")
+    assert passed_over("--unread").err == "of what cannot be read, batch 1 will be passed over\n"
+    done = goes_on()
     assert done.status == 0, done.err
     assert pairs(out) == [("e1", "bob"), ("e3", "bob")]
 
