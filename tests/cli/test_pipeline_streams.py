@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sqlite3
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.pipelines import MATCHES, pairs, pipeline, rows, stream
+from tests.cli.running import Outcome, run
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -70,6 +72,70 @@ def test_a_stream_goes_on_with_new_files_only(subscriptions: Path, events: Path,
     assert "older copy" in lost.err, lost.err
     other = pipeline(subscriptions, incoming, out, "--stream", "--once", "--checkpoint", tmp_path / "other")
     assert (other.status, f"error: {out} exists" in other.err) == (2, True)
+
+
+def test_files_of_long_ago_are_new_to_a_stream(subscriptions: Path, tmp_path: Path) -> None:
+    """As copies that keep their times are: Spark passes over what is a week older than others."""
+    incoming, out = tmp_path / "incoming", tmp_path / "matches"
+    incoming.mkdir()
+    for name, days in enumerate((0, 8, 4_000)):
+        file = incoming / f"{name}.jsonl"
+        file.write_text(f'{{"id": "e{name}", "price": 150}}\n')
+        os.utime(file, (time.time() - days * 86_400,) * 2)
+        done = stream(subscriptions, incoming, out)
+        assert done.status == 0, done.err
+    assert pairs(out) == [("e0", "bob"), ("e1", "bob"), ("e2", "bob")]
+
+
+def test_columns_are_known_as_soon_as_a_batch_came_out(subscriptions: Path, tmp_path: Path) -> None:
+    incoming, out, keep = tmp_path / "incoming", tmp_path / "matches", ("--keep", "price")
+    incoming.mkdir()
+    (incoming / "1.jsonl").write_text('{"id": "e1", "price": 150}\n')
+    assert stream(subscriptions, incoming, out, *keep).status == 0
+    # As if the process had been killed when the first batch was written, before Spark took note.
+    for name in ("0", ".0.crc"):
+        (tmp_path / "matches.checkpoint" / "spark" / "commits" / name).unlink(missing_ok=True)
+    (incoming / "2.jsonl").write_text('{"id": "e2", "price": "odd"}\n{"id": "e3", "price": 160}\n')
+    done = stream(subscriptions, incoming, out, *keep, "--on-error", "collect")
+    assert done.status == 0, done.err
+    assert pairs(out) == [("e1", "bob"), ("e3", "bob")]
+
+
+def test_what_cannot_be_read_is_passed_over_by_itself(subscriptions: Path, tmp_path: Path) -> None:
+    """Both queries come to a damaged file, each in a batch of its own."""
+    incoming, out, rejects = tmp_path / "incoming", tmp_path / "matches", tmp_path / "rejects"
+    incoming.mkdir()
+
+    def arrives(name: str) -> Path:
+        pq.write_table(
+            pa.table({"id": [name], "price": [150.0]}), incoming / f"{name}.parquet", compression="gzip"
+        )
+        return incoming / f"{name}.parquet"
+
+    def goes_on() -> Outcome:
+        return stream(subscriptions, incoming, out, "--on-error", "collect", "--rejects", rejects)
+
+    def passed_over(*more: str) -> Outcome:
+        return run("stream", "skip", f"{out}.checkpoint", "--reason", "damaged", *more)
+
+    arrives("e1")
+    assert goes_on().status == 0
+    assert "nothing is pending" in passed_over("--unread").err
+    damaged = arrives("e2")
+    content = bytearray(damaged.read_bytes())
+    content[4:60] = bytes(56)  # the footer is sound
+    damaged.write_bytes(content)
+    assert goes_on().status == 2
+    assert "batch 1 will be passed over" in passed_over().err
+    arrives("e3")
+    stopped = goes_on()
+    assert (stopped.status, "e2.parquet" in stopped.err) == (2, True)
+    said = run("stream", "status", f"{out}.checkpoint").out
+    assert said.endswith("of what cannot be read, batch 1 is pending\n")
+    assert passed_over("--unread").err == "of what cannot be read, batch 1 will be passed over\n"
+    done = goes_on()
+    assert done.status == 0, done.err
+    assert pairs(out) == [("e1", "bob"), ("e3", "bob")]
 
 
 def test_a_file_that_would_make_text_of_numbers_does_not_change_a_stream(

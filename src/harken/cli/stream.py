@@ -23,22 +23,37 @@ Place = Annotated[str, typer.Argument(metavar="CHECKPOINT", help="The folder of 
 @stream.command()
 def status(checkpoint: Place) -> None:
     """Say which batch a stream is at, with which version of the subscriptions, and what was passed over."""
+    from harken.cli.streams import pending_lines
     from harken.spark.streaming.operating import stream_status
 
     typer.echo(str(stream_status(checkpoint)))
+    if (batch := pending_lines(checkpoint)) is not None:
+        typer.echo(f"of what cannot be read, batch {batch} is pending")
 
 
 @stream.command()
 def skip(
-    checkpoint: Place, reason: Annotated[str, typer.Option(help="Why, for those who look at the status.")]
+    checkpoint: Place,
+    reason: Annotated[str, typer.Option(help="Why, for those who look at the status.")],
+    unread: Annotated[
+        bool, typer.Option("--unread", help="Of the records that cannot be read, as --rejects writes them.")
+    ] = False,
 ) -> None:
     """Pass over the batch that is pending: it gives no matches. The stream must be stopped.
 
+    What writes the records that cannot be read has batches of its own, and may be stopped by the same file.
+
     Example: harken stream skip matches.checkpoint --reason 'a file of events was removed'
     """
+    from harken.cli.streams import pending_lines, skip_lines
     from harken.spark.streaming.operating import skip_batch
 
+    if unread:
+        note(f"of what cannot be read, batch {skip_lines(checkpoint, reason)} will be passed over")
+        return
     note(f"batch {skip_batch(checkpoint, reason=reason)} will be passed over")
+    if (batch := pending_lines(checkpoint)) is not None:
+        note(f"of what cannot be read, batch {batch} is pending too: --unread passes it over")
 
 
 @stream.command()

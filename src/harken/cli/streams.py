@@ -40,6 +40,9 @@ POLL = 0.5
 _COUNTED = "harken"
 """The name under which a stream tells how many events it has seen."""
 
+_LINES = "rejects"
+"""In a checkpoint, that of the query for what cannot be read."""
+
 
 def run_stream(spark: SparkSession, job: Job, stages: Stages, work: Folder) -> Outcome:
     """Match events as they come in, until there are no more (`once`) or somebody interrupts."""
@@ -122,17 +125,44 @@ def _known_columns(job: Job) -> StructType | None:
     """The columns that the stream has had so far, if anything has been done with them, by either query."""
     from pyspark.sql.types import StructType
 
+    said = _place(job).columns() if _has_done_something(job) else None
+    return None if said is None else StructType.fromJson(said)
+
+
+def _has_done_something(job: Job) -> bool:
+    """Whether a batch has come out, though Spark may not have noted so: the process may have been killed."""
     from harken.spark.streaming.spark_half import SparkHalf
 
-    place = _place(job)
-    halves = place.spark, SparkHalf(_lines_of(job))
-    said = place.columns() if any(each.done.whole for each in halves) else None
-    return None if said is None else StructType.fromJson(said)
+    halves = _place(job).spark, SparkHalf(_lines_of(job))
+    if any(each.done.whole for each in halves):
+        return True
+    sinks = [_stream_sink(job), *filter(None, [_faults(job)])]
+    return _place(job).known is not None and any(each.latest_batch() is not None for each in sinks)
 
 
 def _lines_of(job: Job) -> Folder:
     """The checkpoint of the query for what cannot be read."""
-    return _place(job).folder.child("rejects")
+    return _place(job).folder.child(_LINES)
+
+
+def pending_lines(checkpoint: str) -> int | None:
+    """The batch of what cannot be read that was planned and not done, if there is one."""
+    from harken.spark.storage import folder_at
+    from harken.spark.streaming.spark_half import SparkHalf
+
+    return SparkHalf(folder_at(checkpoint).child(_LINES)).pending
+
+
+def skip_lines(checkpoint: str, reason: str) -> int:
+    """Have what cannot be read of the pending batch passed over, and say why; StreamError if none is pending."""
+    from harken.spark.storage import folder_at
+    from harken.spark.streaming.checkpoints import Checkpoint
+
+    batch = pending_lines(checkpoint)
+    if batch is None:
+        raise StreamError(f"of what cannot be read nothing is pending in {checkpoint}")
+    Checkpoint(folder_at(checkpoint).child(_LINES)).note_skipped(batch, reason)
+    return batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +197,10 @@ class Lines:
         return writer.start()
 
     def _write(self, lines: DataFrame, batch: int) -> None:
-        self.sink.write(batch, lines, self._query)
+        from harken.spark.streaming.checkpoints import Checkpoint
+
+        if batch not in {each.batch for each in Checkpoint(self.checkpoint).skipped()}:
+            self.sink.write(batch, lines, self._query)
 
     @property
     def _half(self) -> SparkHalf:

@@ -107,6 +107,24 @@ def test_half_an_address_is_refused(address: str, told: str) -> None:
         folder_at(address)
 
 
+@pytest.mark.parametrize(
+    "address",
+    ["s3a:bucket/a", "S3A:", " s3a://bucket/a", "hdfs:a", "file:a", "dbfs:a", "/here/s3a:/bucket/a", "a/gs:"],
+)
+def test_what_was_meant_for_an_address_does_not_become_a_folder(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StorageError, match="is no address"):
+        Subscriptions.create(address)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("path", ["./gs:a", "a:b/c", "/a/s3a:b", "/a/12:30/b"])
+def test_names_may_have_colons(path: str) -> None:
+    assert folder_at(path).path == Path(path).absolute()
+
+
 def test_spark_and_harken_mean_the_same_files(spark: SparkSession, tmp_path: Path) -> None:
     folder = folder_at(f"file://{tmp_path}/a b%20c#d")
     spark.createDataFrame([("by Spark",)], ["value"]).coalesce(1).write.text(folder.address)

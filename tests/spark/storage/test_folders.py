@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from harken.errors import StorageError
+from harken.spark import TableSink
 from harken.spark.storage import FileEntry, Folder, folder_at
 from tests.spark.servers.hdfs import HdfsCluster
 from tests.spark.servers.s3 import S3Server, s3_server
@@ -264,6 +266,25 @@ def test_folders_are_known_by_their_addresses(empty: Folder) -> None:
     assert again.read("a") == b"1"
     assert empty != empty.address
     assert "secret" not in repr(empty) + str(empty)
+
+
+def test_objects_that_stand_for_folders_are_no_files(s3_store: S3Server) -> None:
+    """Consoles make them where one makes a folder, and Hadoop where it removes the last file of one."""
+    name = f"made-{uuid.uuid4().hex}"
+    folder = folder_at(f"{s3_store.address}/{name}", s3_store.options)
+    for key in ("", "batch=0/", "x/", "x/y/"):
+        url = f"{s3_store.endpoint}/{s3_store.bucket}/{name}/{key}"
+        urllib.request.urlopen(urllib.request.Request(url, data=b"", method="PUT"), timeout=60).close()
+    assert folder.child("batch=0").entries() == folder.child("batch=0").files() == []
+    TableSink(folder.child("x/y")).check_empty()
+    folder.create("x/y/a", b"1")
+    folder.create("empty", b"")
+    folder.create("same", b"")
+    folder.create("same/a", b"")
+    assert names(folder.child("x").files()) == ["y/a"]
+    assert names(folder.child("x").entries("a")) == ["y"]
+    assert names(folder.entries()) == ["batch=0", "empty", "same", "same", "x"]
+    assert {"empty", "same/a", "x/y/a"} <= set(names(folder.files()))
 
 
 # ---------------------------------------------------------------- what goes wrong

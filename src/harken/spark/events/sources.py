@@ -51,6 +51,9 @@ _UNREAD = "_harken_unread"
 
 _OURS = (FAULT, _UNREAD)
 
+_EVER = "36500d"
+"""How much older than the latest file one may be that is added to a folder: Spark passes over others, unsaid."""
+
 _SAMPLED = 20
 """Files whose beginnings are looked at, of however many."""
 
@@ -124,7 +127,7 @@ class EventFiles:
     def follow(self, spark: SparkSession, columns: StructType, *, collect: bool = False) -> DataFrame:
         """The events as a stream that goes on with every file added to the folder, of the `columns_to_follow`."""
         options = {**self._options(collect), **({"multiLine": "false"} if self.format == "json" else {})}
-        reader = spark.readStream.format(self.format).options(**options)
+        reader = spark.readStream.format(self.format).options(**options, maxFileAge=_EVER)
         return self._typed(reader.schema(self._raw(columns, collect)).load(self._address), columns)
 
     def columns_to_follow(

@@ -16,6 +16,11 @@ from harken.spark.storage.local import LocalFolder
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)(?://([^/]*))?(.*)", re.DOTALL)
 """Scheme, host and path. What follows is taken as it is written, also `%20`, `#` and `?`: so does Hadoop."""
 
+_SCHEMES = "|".join(sorted({"file", "hdfs", "dbfs", "wasb", "wasbs", "s3n", *objects.SCHEMES}))
+
+_ALMOST = re.compile(rf"\s*(?:{_SCHEMES}):.*|.*/(?:{_SCHEMES}):(?:/.*)?", re.DOTALL | re.IGNORECASE)
+"""What was meant for an address, as `s3a:b/x` or an address made absolute, and would be a folder called `s3a:`."""
+
 
 def folder_at(address: str | os.PathLike[str] | Folder, options: Mapping[str, Any] | None = None) -> Folder:
     """The folder of an address; StorageError, by name, for schemes that are not supported.
@@ -30,6 +35,8 @@ def folder_at(address: str | os.PathLike[str] | Folder, options: Mapping[str, An
     written = os.fspath(address)
     found = _ADDRESS.fullmatch(written)
     if found is None:
+        if _ALMOST.fullmatch(written):
+            raise StorageError(f"{written!r} is no address", suggestion="write it as scheme://bucket/folder")
         return LocalFolder(written)
     scheme, host, path = found[1].lower(), found[2] or "", found[3]
     if scheme == "file":

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from harken.errors import MissingExtraError, StorageError
@@ -85,13 +85,13 @@ class ObjectFolder(Folder):
                 return self._beyond(after, [each for batch in batches for each in batch])
             listed = obstore.list_with_delimiter(self._store, self._prefix or None)
             folders = [FileEntry(self._below(each), 0, None, True) for each in listed["common_prefixes"]]
-            return sorted([*folders, *(self._entry(each) for each in listed["objects"])])
+            return _by_name([*folders, *self._files(listed["objects"])])
 
     def _beyond(self, after: str, found: Iterable[Mapping[str, Any]]) -> list[FileEntry]:
-        entries = [self._entry(each) for each in found]
+        entries = self._files(found)
         folders = {each.name.partition("/")[0] for each in entries if "/" in each.name}
         files = [each for each in entries if "/" not in each.name]
-        return sorted([*files, *(FileEntry(name, 0, None, True) for name in folders if name > after)])
+        return _by_name([*files, *(FileEntry(name, 0, None, True) for name in folders if name > after)])
 
     def files(self) -> list[FileEntry]:
         """One request for every thousand."""
@@ -99,7 +99,7 @@ class ObjectFolder(Folder):
 
         with self._told("list"):
             batches = obstore.list(self._store, self._prefix or None)
-            return sorted(self._entry(each) for batch in batches for each in batch)
+            return _by_name(self._files(each for batch in batches for each in batch))
 
     def read(self, name: str) -> bytes:
         """One request."""
@@ -198,6 +198,14 @@ class ObjectFolder(Folder):
     def _below(self, key: str) -> str:
         return key.removeprefix(self._prefix).strip("/")
 
+    def _files(self, found: Iterable[Mapping[str, Any]]) -> list[FileEntry]:
+        """Objects, but for empty ones that stand for folders, as consoles and Hadoop make them."""
+        entries = [self._entry(each) for each in found]
+        if all(each.bytes for each in entries):
+            return entries
+        folders = {above.as_posix() for each in entries for above in PurePosixPath(each.name).parents}
+        return [each for each in entries if each.name and (each.bytes or each.name not in folders)]
+
     def _entry(self, found: Mapping[str, Any]) -> FileEntry:
         return FileEntry(self._below(found["path"]), found["size"], found["last_modified"])
 
@@ -222,6 +230,11 @@ class ObjectFolder(Folder):
             if isinstance(error, FileNotFoundError):
                 raise FileNotFoundError(f"{self.address}: {_said(said)}") from None
             raise StorageError(f"could not {attempted} {self.address}: {_said(said)}") from error
+
+
+def _by_name(entries: Iterable[FileEntry]) -> list[FileEntry]:
+    """In order; there may be an object and a folder of one name."""
+    return sorted(entries, key=lambda each: (each.name, each.is_folder))
 
 
 def _said(error: str) -> str:
