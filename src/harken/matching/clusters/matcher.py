@@ -118,6 +118,9 @@ class ClusterMatcher(EncodedMatcher):
             if workspace.events >= OBSERVED:
                 self._note(workspace, single.events)
             return slots
+        except BaseException:  # an interrupt, perhaps where events got other columns
+            workspace.single = None
+            raise
         finally:
             workspace.busy = False
 

@@ -57,7 +57,7 @@ class SingleMatching:
 
     def _tell(self, also: list[int]) -> None:
         """Have the event satisfy these predicates, too, instead of those of the event before."""
-        events = self._arguments.events
+        events, self._has_also = self._arguments.events, True  # first: an interrupt may come at any line
         if len(also) > len(events.also):
             self._arguments.events = events = events._replace(also=np.zeros(2 * len(also), np.int32))
         events.also[: len(also)] = also
