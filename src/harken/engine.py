@@ -24,7 +24,7 @@ from harken.explanation import Explanation, explain
 from harken.intake import Compiled, One, SubscriptionSource, compiled
 from harken.locking import Door
 from harken.matching import registry
-from harken.matching.contract import AccessPath, Arranging, Learning, Slots, Stats, is_gradual
+from harken.matching.contract import AccessPath, Arranging, Learning, Reading, Slots, Stats, is_gradual
 from harken.matching.events.batch import EventBatch, EventSource, add_up, checked_event
 from harken.matching.events.mixed import batch_from
 from harken.matching.events.tables import MixedTable, frame_of
@@ -109,6 +109,8 @@ class Engine:
         if self._parallel is not None:
             check_parallel(self._matcher, self._parallel)
         self._arranges = isinstance(self._matcher, Arranging)
+        self._reads = isinstance(self._matcher, Reading) and self._parallel is None
+        """Whether the matcher may check events while it reads them: so with any matcher of this algorithm."""
         self._identities = Identities()
         self._owners: dict[int, str] = {}
         self._validity: dict[int, Validity] = {}
@@ -217,13 +219,15 @@ class Engine:
         try:
             if door.closed:
                 door.wait_outside(self._settle)
-            flat = checked_event(event, self._matcher.attributes, self.schema, self._foreign)
-            if self._parallel is None:
-                slots = self._matcher.match(flat)
-            else:
-                slots = match_in_parallel(self._matcher, flat, self._parallel, door)
+            slots = None
+            if self._reads and self.schema is None:
+                slots = self._matcher.match_unchecked(event)  # type: ignore[attr-defined]  # of those that read
+            if slots is None:
+                slots = self._match_checked(event)
             if self._arranges and self._matcher.is_due:  # type: ignore[attr-defined]  # of those that arrange
                 self._arrange_beside()
+            if not len(slots) and at is None:
+                return []
             if (hidden := self._hidden.mask) is not None:
                 slots = slots[~hidden[slots]]
             if self._validity:
@@ -233,6 +237,13 @@ class Engine:
             return self._identities.ids(slots)
         finally:
             reader.inside -= 1
+
+    def _match_checked(self, event: Event) -> Slots:
+        """The slots that match an event that may be at fault, nested, or otherwise not as matchers see it."""
+        flat = checked_event(event, self._matcher.attributes, self.schema, self._foreign)
+        if self._parallel is None:
+            return self._matcher.match(flat)
+        return match_in_parallel(self._matcher, flat, self._parallel, self._door)
 
     @overload
     def match_batch(

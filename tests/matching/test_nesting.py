@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 import threading
 from itertools import cycle
+from pathlib import Path
 
 import pytest
 
+import harken
 from harken import Engine, algorithms
 from harken.errors import EventError
 from harken.matching.encoding import workspace
@@ -15,18 +17,23 @@ from harken.matching.encoding import workspace
 pytestmark = pytest.mark.kernel
 
 MODULES = (
-    "encoded_matcher",
-    "encoding",
-    "events",
-    "cluster_matcher",
-    "counting",
-    "reading",
-    "single",
-    "workspace",
+    "clusters/matcher",
+    "clusters/single",
+    "counting/matcher",
+    "encoding/columns",
+    "encoding/encoder",
+    "encoding/matcher",
+    "encoding/reading",
+    "encoding/workspace",
+    "events/batch",
 )
-WHERE = ("engine.py", "locking.py", *(f"matching/{name}.py" for name in MODULES))
+SOURCES = Path(harken.__file__).parent
+WHERE = tuple(
+    str(SOURCES / name) for name in ("engine.py", "locking.py", *(f"matching/{each}.py" for each in MODULES))
+)
 
-EVENTS = [{"a": at % 3, "b": at % 5, "c": "xyz"[at % 3], "d": [at], "e": {"f": at}} for at in range(9)]
+FLAT = [{"a": at % 3, "b": at % 5, "c": "xyz"[at % 3]} for at in range(9)]
+EVENTS = [each if at % 3 == 1 else each | {"d": [at], "e": {"f": at}} for at, each in enumerate(FLAT)]
 
 
 def made(algorithm):
@@ -47,14 +54,14 @@ def batched(engine, events):
     return sorted(zip(*table.to_pydict().values(), strict=True))
 
 
-def at_every_line(work, interrupt):
+def at_every_line(work, interrupt, where=WHERE):
     """Do some work and, as a signal handler might, something else before every line of it outside of kernels."""
     before, count = sys.gettrace(), 0
 
     def trace(frame, event, _):
         nonlocal count
         name = frame.f_code.co_filename
-        if not name.endswith(WHERE) or "kernels" in name:
+        if name not in where:
             return None
         if event == "line":
             count += 1
@@ -67,6 +74,10 @@ def at_every_line(work, interrupt):
     finally:
         sys.settrace(before)
     return count
+
+
+def test_the_modules_that_are_interrupted_are_there():
+    assert [name for name in WHERE if not Path(name).is_file()] == []
 
 
 @pytest.mark.parametrize("algorithm", algorithms())
@@ -116,6 +127,37 @@ def test_a_match_that_fails_leaves_its_workspace_to_the_next():
             engine.match({"a": "x"})
         assert engine.match({"a": 1}) == [1]
     assert len(engine._matcher._own.workspaces) == 1
+
+
+@pytest.mark.parametrize("algorithm", ["dynamic", "static", "propagation"])
+def test_an_interrupt_at_any_line_leaves_nothing_behind(algorithm):
+    where = [name for name in WHERE if name.endswith("clusters/single.py")]
+    wide = {f"n{number}": number for number in range(200)} | {"c": "xx", "a": 1}
+    judge, engine = made("reference"), made(algorithm)
+    for each in (judge, engine):
+        each.subscribe_many((100 + number, f"n{number} = {number}") for number in range(200))
+    events = [*EVENTS[:2], wide, EVENTS[4]]
+    wanted = [sorted(judge.match(event)) for event in events]
+    lines, left = 0, 0
+
+    def interrupt():
+        nonlocal lines, left
+        lines, left = lines + 1, left - 1
+        if not left:
+            raise KeyboardInterrupt
+
+    def match_all():
+        for event in events:
+            engine.match(event)
+
+    at_every_line(match_all, interrupt, where)
+    for last in range(1, lines + 1):
+        engine.unsubscribe(0)  # so that all is read anew
+        engine.subscribe(0, "a = 0 OR b = 0 OR c LIKE 'x%'")
+        left = last
+        with pytest.raises(KeyboardInterrupt):
+            at_every_line(match_all, interrupt, where)
+        assert [sorted(engine.match(event)) for event in events] == wanted
 
 
 def test_a_thread_that_matches_for_the_first_time_may_be_interrupted_by_a_match():

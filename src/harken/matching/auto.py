@@ -18,6 +18,7 @@ from harken.matching.contract import (
     Learning,
     Matcher,
     Pairs,
+    Reading,
     Saveable,
     Slots,
     Stats,
@@ -31,7 +32,7 @@ from harken.matching.parallel.options import Parallel
 from harken.matching.reference import ReferenceMatcher
 from harken.matching.saving import State
 from harken.model.arguments import checked_count
-from harken.model.events import FlatEvent
+from harken.model.events import Event, FlatEvent
 from harken.model.expressions import Expression
 from harken.portions import ALONE, AT_ONCE, BESIDE, Pace, Portions, done_at_once
 
@@ -74,6 +75,8 @@ class AutoMatcher:
         self._again = max(1, checked_count("again", again))  # to be doubled
         self._few: ReferenceMatcher | None = ReferenceMatcher()
         self._matcher: Matcher = self._few
+        self._read: Callable[[Event], Slots | None] | None = None
+        """What matches events that have not been checked, if the algorithm in use does."""
         self._in_use = GrowingArray(np.bool_)
         """By slot: whether it is in use."""
         self._count = 0
@@ -203,6 +206,7 @@ class AutoMatcher:
 
     def _become(self, name: str, matcher: EncodedMatcher) -> None:
         self._matcher, self._few, self.picked = matcher, None, name
+        self._read = matcher.match_unchecked if isinstance(matcher, Reading) else None
 
     def _let_go(self, slots: Slots) -> None:
         self._in_use.values[slots] = False
@@ -283,12 +287,23 @@ class AutoMatcher:
 
     def match(self, event: FlatEvent) -> Slots:
         """As the algorithm in use does."""
+        self._meet(event)
+        return self._matcher.match(event)
+
+    def match_unchecked(self, event: Event) -> Slots | None:
+        """As the algorithm in use does, if it does."""
+        if self._read is None or (slots := self._read(event)) is None:
+            return None
+        self._meet(event)  # type: ignore[arg-type]  # flat, as just seen
+        return slots
+
+    def _meet(self, event: FlatEvent) -> None:
+        """Take note of one event."""
         if self._count >= self._many:
             if self._has_grown():
                 self._see(EventBatch([event], {}, 1))
             else:
                 self._met += 1
-        return self._matcher.match(event)
 
     def match_batch(self, events: EventBatch) -> Pairs:
         """As the algorithm in use does."""

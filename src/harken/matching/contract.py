@@ -25,7 +25,7 @@ from harken.matching.events.batch import EventBatch
 from harken.matching.events.mentions import Mentions
 from harken.matching.parallel.options import Parallel
 from harken.matching.saving import State
-from harken.model.events import FlatEvent
+from harken.model.events import Event, FlatEvent
 from harken.model.expressions import Expression
 from harken.model.limits import Limits
 from harken.normal.compiled import CompiledBuilder
@@ -37,6 +37,8 @@ Pairs: TypeAlias = tuple[npt.NDArray[np.int64], Slots]
 """Matches of a batch: the event's row and the subscription's slot, pair by pair, events ascending."""
 
 Stats: TypeAlias = Mapping[str, object]
+
+NO_SLOTS: Slots = np.zeros(0, np.int64)
 
 _UNBOUNDED = Limits(max_clauses=2**31, max_work=2**62)
 
@@ -186,6 +188,17 @@ class InParallel(Protocol):
 
     def match_batch_in_parallel(self, events: EventBatch, parallel: Parallel, door: Door | None = None) -> Pairs:
         """As `match_batch`, by threads that all enter the door that this one has entered."""
+
+
+@runtime_checkable
+class Reading(Protocol):
+    """A matcher that checks events while it reads them. Flat ones, as most are, need not be walked twice then."""
+
+    def match_unchecked(self, event: Event) -> Slots | None:
+        """As `match`, or None unless the event is plainly flat: who asks checks it then, and comes again.
+
+        That is as if it had not been asked. No code of anybody else is run.
+        """
 
 
 @runtime_checkable

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from harken.errors import DuplicateSubscriptionError, SubscriptionError, UnknownSubscriptionError
-from harken.matching.contract import Slots
+from harken.matching.contract import NO_SLOTS, Slots
 from harken.matching.saving import State, require
 from harken.model import capacity
 from harken.model.subscriptions import SubscriptionId
@@ -39,7 +39,6 @@ SHORT = 8
 NONE = -1
 """In place of a slot: there is no such id."""
 
-NO_SLOTS: Slots = np.zeros(0, np.int64)
 NO_IDS = pa.array([], pa.string())
 
 

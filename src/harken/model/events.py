@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from harken.errors import EventError, HarkenError
 from harken.model.foreign import FlatValue, Foreign, event_value
@@ -16,6 +16,15 @@ FlatEvent: TypeAlias = dict[str, FlatValue]
 """An event as matchers see it: dotted names, checked or foreign values, nothing missing."""
 
 MAX_NESTING = 64
+
+
+PLAIN: Mapping[type, Callable[[Any], bool]] = {
+    int: lambda value: INT_MIN <= value <= INT_MAX,
+    str: str.isascii,
+    float: lambda value: value == value,
+    bool: lambda _: True,
+}
+"""What `is_flat` asks of values, by their class, for those who look at them one by one."""
 
 
 def is_flat(event: Event) -> bool:

@@ -131,6 +131,10 @@ _KIND_OF_CLASS: dict[type, Kind] = {
 }
 
 
+CLASSES = tuple(_KIND_OF_CLASS)
+"""Those that values of events are of."""
+
+
 def kind_of(value: EventValue) -> Kind:
     """The kind of a value that has passed `checked_constant` or `checked_value`."""
     return _KIND_OF_CLASS[type(value)]

@@ -52,7 +52,7 @@ from harken.matching.predicates.rows import Row
 from harken.matching.predicates.translation import Said
 from harken.matching.saving import State, counted, require
 from harken.model.arguments import checked_flag
-from harken.model.events import FlatEvent
+from harken.model.events import Event, FlatEvent
 from harken.model.expressions import Presence
 from harken.portions import ALONE, AT_ONCE, BESIDE, Needs, Pace, Portions, done_at_once, in_parts
 
@@ -98,17 +98,29 @@ class ClusterMatcher(EncodedMatcher):
 
     def match(self, event: FlatEvent) -> Slots:
         """Match one event."""
+        return self._match_one(event, is_checked=True)  # type: ignore[return-value]  # which needs no check
+
+    def match_unchecked(self, event: Event) -> Slots | None:
+        """Match one event, which is checked while it is read."""
+        return self._match_one(event, is_checked=False) if type(event) is dict else None
+
+    def _match_one(self, event: Event, *, is_checked: bool) -> Slots | None:
         workspace = self._workspace()
         try:
             workspace.busy = True
             single = workspace.single or self._new_single(workspace)
-            slots = single.match(event, self._prefetch)
-            if workspace.scratch.counts[REPEATS]:
+            slots = single.match(event, self._prefetch, is_checked=is_checked)
+            if slots is None:
+                return None
+            if len(slots) and workspace.scratch.counts[REPEATS]:
                 slots = each_once(slots)
             workspace.count(1, len(slots))
             if workspace.events >= OBSERVED:
                 self._note(workspace, single.events)
             return slots
+        except BaseException:  # an interrupt, perhaps where events got other columns
+            workspace.single = None
+            raise
         finally:
             workspace.busy = False
 

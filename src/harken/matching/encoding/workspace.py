@@ -27,7 +27,7 @@ from harken.matching.kernels.layout import (
     Results,
     Scratch,
 )
-from harken.model.events import FlatEvent
+from harken.model.events import Event
 
 SURVIVORS = 4_096
 """Entries that are looked at together once their first predicate has held."""
@@ -46,8 +46,8 @@ class SingleEvents(Protocol):
     def events(self) -> Events:
         """The event that was matched last."""
 
-    def match(self, event: FlatEvent, ahead: bool) -> Slots:
-        """The slots that match, each perhaps several times."""
+    def match(self, event: Event, ahead: bool, *, is_checked: bool = True) -> Slots | None:
+        """The slots that match, each perhaps several times. None if the event has to be checked first."""
 
 
 @dataclass(slots=True)
@@ -90,9 +90,10 @@ class Workspace:
 
     def count(self, events: int, matches: int) -> None:
         """Take note of what was matched."""
-        self.scratch.counts[REPEATS] = 0
         self.events += events
-        self.matches += matches
+        if matches:
+            self.scratch.counts[REPEATS] = 0
+            self.matches += matches
 
     def counted(self) -> list[int]:
         """Events, matches, visits and checks since this was last asked."""

@@ -25,8 +25,8 @@ from harken.matching.predicates.rows import (
     operands_of,
 )
 from harken.matching.saving import State, counted, require
-from harken.model.numbers import equal_constant
-from harken.model.values import EventValue, Kind, Value, checked_constant, kind_of
+from harken.model.numbers import Exact, equal_constant
+from harken.model.values import INT_MAX, INT_MIN, EventValue, Kind, Value, checked_constant, kind_of
 from harken.normal.operators import constant_of, operand_of
 
 
@@ -44,6 +44,8 @@ class Dimension:
         """Changes whenever a code comes to mean something else."""
         self.predicates = 0
         """How many look at this dimension."""
+        self.has_huge = False
+        """Whether a constant is, or was, a number that no integer of 64 bits can be."""
         self.is_spare = False
         """Whether its number is listed among those that may be given to another."""
         self._uses: list[int] = [0]
@@ -81,6 +83,7 @@ class Dimension:
             self._uses.append(0)
         self.constants[code] = constant
         self.codes[constant] = code
+        self.has_huge |= _is_huge(constant)
         self.version += 1
         return code
 
@@ -98,6 +101,7 @@ class Dimension:
         for constant, code, uses in held:
             self.codes[constant] = code
             self.constants[code], self._uses[code] = constant, uses
+            self.has_huge |= _is_huge(constant)
         self._free = [code for code in range(1, size) if self.constants[code] is None]
         self.version += 1
 
@@ -115,6 +119,11 @@ class Dimension:
             label = self.order.label_of_constant(constant_in(operand)) + offset
             low, high = (label, high) if from_below else (low, label)
         return low, high
+
+
+def _is_huge(constant: Value) -> bool:
+    """Whether this is a number that no integer of 64 bits can be."""
+    return isinstance(constant, float | Exact) and not INT_MIN <= constant <= INT_MAX
 
 
 class Dimensions:

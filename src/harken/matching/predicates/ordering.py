@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cmp_to_key
@@ -146,6 +146,11 @@ class ConstantOrder:
     def label_of_constant(self, constant: Value) -> int:
         """The label of a constant."""
         return self._labels[constant]
+
+    @property
+    def known_labels(self) -> Mapping[Value, int]:
+        """The labels of constants, some that nobody uses among them; another mapping after each change."""
+        return self._labels
 
     def label_of(self, value: EventValue) -> int:
         """The label of any value of this kind."""
