@@ -117,7 +117,7 @@ class Door:
     def _start_anew(self) -> None:
         self.closed = False
         self.is_shut = False
-        """Whether it is closed to those that stay: it is before a change goes on alone, and whenever it is closed."""
+        """Whether it is closed to those that stay: before a change goes on alone, and whenever it is closed."""
         self._is_alone = False
         """Whether nobody is in, behind the closed door: who is counted all the same has only come to look."""
         self._own = threading.local()
@@ -294,8 +294,8 @@ class Door:
         """Let nobody in, and wait until all readers are out. Only in turn.
 
         Threads that help a reader come in while it is inside, perhaps just after they were looked at: so they are
-        looked at once more when nobody was seen. From then on whoever is counted has only come to look; a handler of
-        signals that reads before its thread has stepped aside must not take that for being in.
+        looked at once more when nobody was seen. From then on whoever is counted has only come to look; a handler
+        of signals that reads before its thread has stepped aside must not take that for being in.
         """
         self.is_shut = self.closed = True
         for _ in ("those who read", "those who help them"):
