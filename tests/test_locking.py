@@ -149,6 +149,38 @@ def test_a_reader_that_reads_within_reads_on_though_a_change_waits():
     assert closed.is_set()
 
 
+def test_a_handler_that_reads_before_its_thread_has_stepped_aside_waits_as_well(monkeypatch):
+    door, working, changed, seen = Door(), threading.Event(), threading.Event(), list[bool]()
+    is_at_work = [False]
+
+    def change_slowly() -> None:
+        with door.turn():
+            door.close()
+            is_at_work[0] = True
+            working.set()
+            changed.wait(0.5)
+            is_at_work[0] = False
+            door.open()
+
+    def look() -> None:
+        door.look(lambda: seen.append(is_at_work[0]), door.open)
+
+    def interrupted(settle) -> None:
+        monkeypatch.undo()
+        look()
+        door.step_aside(settle)
+
+    monkeypatch.setattr(door, "step_aside", interrupted)
+    thread = in_thread(change_slowly)
+    assert working.wait(60)
+    look()
+    changed.set()
+    thread.join(60)
+    assert seen == [False, False]
+    assert not door.reading().inside
+    change(door)
+
+
 def test_a_change_within_reading_or_within_a_change_is_refused():
     door = Door()
     with reading(door), pytest.raises(EngineBusyError):

@@ -473,17 +473,20 @@ class Engine:
     def _look(self, work: Callable[[], Result]) -> Result:
         """Do some work that changes nothing, while nothing changes. Matching does the same, without a call.
 
-        But matching goes on between two portions of a change, of which it sees nothing.
+        But matching goes on between two portions of a change, of which it sees nothing. Some of it takes long: so
+        it counts as staying, and a change that waits for it keeps nobody out who matches one event.
         """
         reader = self._door.reading()
         reader.inside += 1
         try:
-            if self._door.closed or self._change is not None:
+            reader.stays += 1
+            if self._door.is_shut or self._change is not None:
                 self._door.step_aside(self._settle)
             if self._change is not None:
                 raise EngineBusyError("the engine is being changed, and is asked in the middle of a match")
             return work()
         finally:
+            reader.stays -= 1
             reader.inside -= 1
 
     def _held(self) -> Held:

@@ -41,12 +41,14 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import ClassVar, Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeAlias, TypeVar
 
 from harken.errors import EngineBusyError
 from harken.portions import ALONE, Needs, Pace, Portions
 
 Result = TypeVar("Result")
+Counts: TypeAlias = tuple[int, int]
+"""How many times a reader is inside, and how many of these it stays."""
 
 PAUSE = 50e-6
 """Seconds until a second look at whether others are in, or out; twice as many before each further one."""
@@ -115,7 +117,9 @@ class Door:
     def _start_anew(self) -> None:
         self.closed = False
         self.is_shut = False
-        """Whether it is closed to those that stay: as long as a change goes on, and whenever it is closed."""
+        """Whether it is closed to those that stay: before a change goes on alone, and whenever it is closed."""
+        self._is_alone = False
+        """Whether nobody is in, behind the closed door: who is counted all the same has only come to look."""
         self._own = threading.local()
         self._readers: set[weakref.ref[Reader]] = set()
         self._aside: set[Reader] = set()
@@ -161,7 +165,7 @@ class Door:
 
     def step_aside(self, settle: Callable[[], None]) -> None:
         """Wait, having come in, until no change goes on; within an earlier reading, go ahead."""
-        self._wait(self._aside, lambda own, stays: False, settle)
+        self._wait(self._aside, lambda own, counts: False, settle)
 
     def wait_outside(self, settle: Callable[[], None]) -> None:
         """Wait, having come in, until the door is open, if only between two portions of a change."""
@@ -171,7 +175,7 @@ class Door:
             self._wait(self._waiting, self._come_in, settle)
 
     def _wait(
-        self, where: set[Reader], come_in: Callable[[Reader, int], bool], settle: Callable[[], None]
+        self, where: set[Reader], come_in: Callable[[Reader, Counts], bool], settle: Callable[[], None]
     ) -> None:
         """Wait, with others in one place, until this one can come in, at the latest at the end of the change."""
         own = self.reading()
@@ -179,35 +183,35 @@ class Door:
             raise EngineBusyError(
                 "the engine is in the middle of a change that this very thread makes, or waits for"
             )
-        if own.inside > 1:  # whoever closed the door waits for this thread
+        counts = own.inside, own.stays
+        if own.inside > 1 and not self._is_alone:  # whoever closed the door waits for this thread
             return
-        stays = own.stays
         own.inside = own.stays = 0
         try:
             where.add(own)
-            if not come_in(own, stays):
+            if not come_in(own, counts):
                 with self._changes:
                     settle()
-                    own.inside, own.stays = 1, stays  # before the next change, which would close the door again
+                    own.inside, own.stays = counts  # before the next change, which would close the door again
         finally:
-            own.inside, own.stays = 1, stays  # the caller counts it out
+            own.inside, own.stays = counts  # the caller counts it out
             where.discard(own)
 
     def _is_in_the_way(self) -> bool:
         """Whether a change would wait for what this thread holds: further up, where a handler of signals came."""
         return any(each._is_owned() for each in (self._changes, self._lobby, self._portion))
 
-    def _come_in(self, own: Reader, stays: int) -> bool:
+    def _come_in(self, own: Reader, counts: Counts) -> bool:
         """Come in between two portions; False if a portion has failed, and the door is still closed."""
         with self._portion:
             if self.closed:
                 return False
-            own.inside, own.stays = 1, stays
+            own.inside, own.stays = counts
             return True
 
-    def _come_to_stay(self, own: Reader, stays: int) -> bool:
+    def _come_to_stay(self, own: Reader, counts: Counts) -> bool:
         with self._lobby:
-            return self._come_in(own, stays)
+            return self._come_in(own, counts)
 
     def turn(self) -> OwnedLock:
         """What to hold in order to change, or to have no changes; readers that had to wait come in first."""
@@ -234,15 +238,21 @@ class Door:
             _TURNS.begin(portions)
             self._do_all(portions, pace)
         finally:
-            _TURNS.end(portions)
+            try:
+                _TURNS.end(portions)
+            finally:
+                _TURNS.end(portions)  # an interrupt may come before the first has begun
 
     def _do_all(self, portions: Portions, pace: Pace) -> None:
         needs: Needs | None = ALONE
         crowd = 1
         while needs is not None:
+            if needs is not ALONE:  # which keeps nobody out, and may take long
+                needs = self._do_some(needs, portions, pace, crowd)
+                continue
             with self._lobby:
                 until = self._keep_long_ones_out()
-                while needs is not None:
+                while needs is ALONE:
                     needs = self._do_some(needs, portions, pace, crowd)
                     if needs is not None:
                         crowd = max(1, len(self._waiting))
@@ -277,25 +287,34 @@ class Door:
                 before, following = now, next(portions, None)
                 now = time.monotonic()
                 pace.took = now - before
-            self.closed = False
+            self.closed = self._is_alone = False
         return following
 
     def close(self) -> None:
         """Let nobody in, and wait until all readers are out. Only in turn.
 
         Threads that help a reader come in while it is inside, perhaps just after they were looked at: so they are
-        looked at once more when nobody was seen.
+        looked at once more when nobody was seen. From then on whoever is counted has only come to look; a handler
+        of signals that reads before its thread has stepped aside must not take that for being in.
         """
         self.is_shut = self.closed = True
         for _ in ("those who read", "those who help them"):
-            _wait_until(lambda: not any(each.inside for each in self._known_readers()))
+            _wait_until(self._is_empty)
+        self._is_alone = True
+        while not self._is_empty():
+            self._is_alone = False
+            _wait_until(self._is_empty)
+            self._is_alone = True
+
+    def _is_empty(self) -> bool:
+        return not any(each.inside for each in self._known_readers())
 
     def _known_readers(self) -> list[Reader]:
         return [reader for each in tuple(self._readers) if (reader := each()) is not None]
 
     def open(self) -> None:
         """Let readers in. Only in turn."""
-        self.closed = self.is_shut = False
+        self.closed = self.is_shut = self._is_alone = False
 
     def before_fork(self) -> None:
         """Wait for a running change, unless it waits until this very thread is out, and so has not begun."""
@@ -310,7 +329,7 @@ class Door:
             return
         was_closed = self.closed
         self._start_anew()
-        self.closed = self.is_shut = was_closed  # as after an interrupt
+        self.closed = self.is_shut = self._is_alone = was_closed  # as after an interrupt
 
 
 def _let_in(where: set[Reader]) -> None:

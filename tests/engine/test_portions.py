@@ -32,6 +32,8 @@ from harken.errors import EngineBusyError
 from harken.locking import Door
 from harken.matching.auto import AutoMatcher
 from harken.matching.contract import Gradual
+from harken.matching.encoding.statistics import ObservedEvents
+from harken.matching.predicates.table import PredicateTable
 from harken.portions import ALONE, BESIDE, Needs, Pace, Portions
 from harken.workloads.mixed import Mixed
 
@@ -225,6 +227,82 @@ def test_who_matches_one_event_does_not_wait_for_a_change_that_waits_for_a_batch
     assert found[0] == 30
     assert found[1] in (10, 10 + many)
     assert len(engine.match({"x": 1})) == 10 + many
+
+
+@pytest.mark.kernel
+def test_who_matches_one_event_does_not_wait_for_a_change_that_waits_for_who_asks_for_all_there_is(monkeypatch):
+    engine, begun, over, told = Engine("dynamic"), threading.Event(), threading.Event(), []
+    engine.subscribe_many((at, "x = 1") for at in range(10))
+    tell = engine._matcher.stats
+
+    def tell_slowly():
+        begun.set()
+        assert over.wait(60)
+        return tell()
+
+    monkeypatch.setattr(engine._matcher, "stats", tell_slowly)
+    looking = threading.Thread(target=lambda: told.append(engine.stats()["subscriptions"]))
+    change = threading.Thread(target=engine.subscribe, args=(10, "x = 1"))
+    looking.start()
+    assert begun.wait(60)
+    change.start()
+    while not engine._door.is_shut:
+        assert change.is_alive()
+    time.sleep(0.01)
+    assert not engine._door.closed
+    assert len(engine.match({"x": 1})) == 10
+    over.set()
+    for each in (looking, change):
+        each.join(60)
+        assert not each.is_alive()
+    assert told == [10]
+    assert len(engine.match({"x": 1})) == 11
+
+
+@pytest.mark.kernel
+def test_a_batch_does_not_wait_for_what_is_done_beside_others(monkeypatch):
+    engine, found = Engine("propagation"), []
+    engine.subscribe_many((at, f"x = 1 AND y > {at}") for at in range(10))
+    estimate = engine._matcher._estimate_anew
+
+    def match() -> None:
+        batch = threading.Thread(target=lambda: found.append(engine.match_batch([{"x": 1, "y": 99}]).num_rows))
+        batch.start()
+        batch.join(60)
+        assert not batch.is_alive()
+        estimate()
+
+    monkeypatch.setattr(engine._matcher, "_estimate_anew", match)
+    engine.learn([{"x": 1, "y": at} for at in range(300)])
+    assert found == [10]
+
+
+@pytest.mark.kernel
+def test_nothing_is_estimated_behind_a_closed_door_nor_is_who_matches_kept_from_counting(monkeypatch, tmp_path):
+    monkeypatch.setattr(portions, "FIRST", 2_000)
+    monkeypatch.setattr(Pace, "is_at_once", lambda *_: False)
+    Engine("dynamic").save(tmp_path / "none")
+    engine, doors = Engine.load(tmp_path / "none"), []
+    chances, state = ObservedEvents.chances, PredicateTable.state
+
+    def note(work):
+        def noted(*given):
+            count = threading.Thread(target=engine.match_batch, args=([{"x": 1}],))
+            count.start()
+            count.join(60)
+            doors.append((engine._door.closed, count.is_alive()))
+            return work(*given)
+
+        return noted
+
+    monkeypatch.setattr(ObservedEvents, "chances", note(chances))
+    monkeypatch.setattr(PredicateTable, "state", note(state))
+    for first in (0, 3_000):
+        engine.subscribe_many((first + at, f"x = {at % 9} AND y = {at % 5}") for at in range(3_000))
+    engine.learn([{"x": at % 9, "y": at % 5} for at in range(500)])
+    engine.save(tmp_path / "some")
+    assert len(doors) > 3
+    assert set(doors) == {(False, False)}
 
 
 @pytest.mark.kernel
@@ -451,6 +529,22 @@ def test_turns_are_as_they_were_whenever_an_interrupt_comes(monkeypatch):
     turns.end("another")
     assert sys.getswitchinterval() == pytest.approx(0.02)  # as somebody wanted it meanwhile
     sys.setswitchinterval(before)
+
+
+def test_turns_are_as_they_were_though_an_interrupt_comes_before_the_first_line_of_their_end(monkeypatch):
+    before, door, ends = sys.getswitchinterval(), Door(), list[object]()
+    end = locking._TURNS.end
+
+    def interrupted(change: object) -> None:
+        ends.append(change)
+        if len(ends) == 1:
+            raise KeyboardInterrupt
+        end(change)
+
+    monkeypatch.setattr(locking._TURNS, "end", interrupted)
+    with pytest.raises(KeyboardInterrupt), door.turn():
+        door.in_portions(iter([ALONE]), Pace())
+    assert sys.getswitchinterval() == before
 
 
 @pytest.mark.kernel

@@ -157,6 +157,7 @@ class ClusterMatcher(EncodedMatcher):
         """As all matchers; and what has to grow does so before anybody has to wait for it."""
         super().prepare(incoming)
         self._store.make_room_for(len(incoming))
+        self._have_estimated()
 
     def _have_slots(self, count: int) -> None:
         self._store.block_of.grow_to(count)
@@ -165,9 +166,13 @@ class ClusterMatcher(EncodedMatcher):
         self._store.check_room(clauses, predicates)
 
     def _enter(self, clauses: Clauses) -> None:
-        self._widest = max(self._widest, int((clauses.first[1:] - clauses.first[:-1]).max(initial=0)))
         if len(clauses.slot) >= MANY:
             self._chances = None
+        self._place(clauses)
+
+    def _place(self, clauses: Clauses) -> None:
+        """Enter clauses under what is likely as far as was estimated."""
+        self._widest = max(self._widest, int((clauses.first[1:] - clauses.first[:-1]).max(initial=0)))
         self._have_predicates()
         self._store.place(self._predicates.arrays(), self._estimated(), clauses, self._widest)
 
@@ -207,9 +212,14 @@ class ClusterMatcher(EncodedMatcher):
 
     def _estimate_anew(self) -> None:
         """Estimate how likely access paths are opened, by all that has been seen. Others may match meanwhile."""
-        with self._seen_lock:  # and tell what they see
-            self._chances = None
-            self._estimated()
+        with self._seen_lock:  # and tell what they see, for which they are not to wait until this is done
+            seen = self._statistics.copy()
+        self._chances = seen.chances(self._predicates)
+
+    def _have_estimated(self) -> None:
+        """Estimate what nothing is known of, before somebody wants to know it while others have to wait."""
+        if self._chances is None:
+            self._estimate_anew()
 
     def _estimated(self) -> Chances:
         """How likely access paths are opened; what came since the last estimate is guessed."""
@@ -233,10 +243,10 @@ class ClusterMatcher(EncodedMatcher):
         """As `learn`."""
         yield BESIDE
         blocks = [block for _, block in self._encoder.blocks(events, SAMPLE)]
-        with self._seen_lock:  # others may match, and tell what they see
-            for block in blocks:
+        for block in blocks:
+            with self._seen_lock:  # others may match, and tell what they see
                 self._statistics.observe(block, self._predicates)
-            self._chances = None
+        self._chances = None
         yield ALONE
         yield from self._choose_in_portions(pace)
 
@@ -273,12 +283,12 @@ class ClusterMatcher(EncodedMatcher):
             self._have_predicates()
 
     def _enter_some(self, clauses: Clauses, part: slice) -> None:
-        """Enter some clauses of predicates that have numbers."""
+        """Enter some clauses of predicates that have numbers; how likely these are was estimated before."""
         first = clauses.first[part.start : part.stop + 1]
         words = clauses.words[first[0] : first[-1]]
         with self._changing():
             self._predicates.use(words)
-            self._enter(Clauses(first - first[0], words, clauses.slot[part], clauses.alone[part]))
+            self._place(Clauses(first - first[0], words, clauses.slot[part], clauses.alone[part]))
 
     def remove_in_portions(self, slots: Slots, pace: Pace) -> Portions:
         """As `remove`."""
@@ -349,6 +359,7 @@ class ClusterMatcher(EncodedMatcher):
         None stays in tables that are retired, or goes there.
         """
         yield BESIDE
+        self._have_estimated()
         places, moved = find(), 0
         yield ALONE
 

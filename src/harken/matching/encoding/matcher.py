@@ -278,8 +278,9 @@ class EncodedMatcher(ABC):
 
     def state(self) -> State:
         """The whole index. Must not run beside changes; others may match."""
+        predicates = self._predicates.state()  # which takes long, and those who match wait for the lock
         with self._seen_lock:
-            parts = {"predicates": self._predicates.state(), **self._parts()}
+            parts = {"predicates": predicates, **self._parts()}
             return State.of_parts(parts).with_facts(slots=self._slots, seen=self._seen.tolist())
 
     def restore(self, state: State, slots: Slots) -> None:

@@ -46,6 +46,15 @@ class ObservedEvents:
         self._constants: list[GrowingArray[np.float64]] = []
         self._labels: dict[int, _Labels] = {}
 
+    def copy(self) -> ObservedEvents:
+        """What has been seen so far, for whoever looks at it while others go on counting."""
+        copy = ObservedEvents()
+        copy.events = self.events
+        copy._present = self._present.twin()
+        copy._constants = [each.twin() for each in self._constants]
+        copy._labels = {dimension: each.copy() for dimension, each in self._labels.items()}
+        return copy
+
     def state(self) -> State:
         """All that has been seen, copied: others go on counting while it is written."""
         constants, constant_sizes = joined([each.values for each in self._constants], np.float64)
@@ -192,6 +201,11 @@ class _Labels:
     def __init__(self) -> None:
         self.epoch = -1
         self.values: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+
+    def copy(self) -> _Labels:
+        copy = _Labels()
+        copy.epoch, copy.values = self.epoch, self.values  # which are exchanged, never changed
+        return copy
 
     def add(self, epoch: int, labels: npt.NDArray[np.int64]) -> None:
         known = self.values if epoch == self.epoch else self.values[:0]
