@@ -59,6 +59,9 @@ LONGEST_PAUSE = 1e-3
 PATIENCE = 0.1
 """Seconds until those who stepped aside are taken not to come."""
 
+CROWD = 4
+"""For so many that wait is done as much more at once, at most: others, who sleep, wait for the door alone."""
+
 FORK_PATIENCE = 10.0
 """Seconds that a fork waits for a change."""
 
@@ -255,7 +258,7 @@ class Door:
                 while needs is ALONE:
                     needs = self._do_some(needs, portions, pace, crowd)
                     if needs is not None:
-                        crowd = max(1, len(self._waiting))
+                        crowd = min(max(1, len(self._waiting)), CROWD)
                         _let_in(self._waiting)
                     if time.monotonic() >= until:
                         break
@@ -310,7 +313,8 @@ class Door:
         return not any(each.inside for each in self._known_readers())
 
     def _known_readers(self) -> list[Reader]:
-        return [reader for each in tuple(self._readers) if (reader := each()) is not None]
+        # Copied in one step: readers of threads that have ended go by themselves, perhaps meanwhile.
+        return [reader for each in self._readers.copy() if (reader := each()) is not None]
 
     def open(self) -> None:
         """Let readers in. Only in turn."""
