@@ -190,7 +190,10 @@ class Engine:
 
     def unsubscribe(self, id: SubscriptionId) -> None:
         """Remove one subscription; UnknownSubscriptionError if there is none of this id."""
-        self.unsubscribe_many([id])
+        with self._door.turn():
+            self._settle()
+            slot = self._identities.slot(id)
+            self._make(Change.letting_go(np.array([slot]), self._identities))
 
     def unsubscribe_many(self, ids: Iterable[SubscriptionId]) -> None:
         """Remove many subscriptions: all, or none if one of the ids is not registered.

@@ -16,13 +16,13 @@ from harken.compiler import Reject, Texts, compile_texts, read_expression
 from harken.errors import DuplicateSubscriptionError, ExpressionError, HarkenError, SubscriptionError, closest
 from harken.matching.contract import Incoming
 from harken.matching.events.tables import ArrowStream, MixedTable, frame_of
-from harken.matching.identities import Identities
+from harken.matching.identities import Identities, Ids, type_of
 from harken.model.expressions import Expression, check_schema
 from harken.model.foreign import shown
 from harken.model.limits import Limits
 from harken.model.schema import Schema
 from harken.model.subscriptions import Subscription, SubscriptionId, Validity, checked_id, checked_owner
-from harken.normal.compiled import conform, id_array, is_compiled
+from harken.normal.compiled import conform, is_compiled
 from harken.normal.decompiled import expressions_of
 from harken.normal.form import NormalForm, normalise
 from harken.normal.validation import compiled_faults
@@ -44,10 +44,10 @@ _KNOWN, _NEEDED = frozenset(COLUMNS), frozenset(("id", "expression"))
 class Admission:
     """Subscriptions that may be added, columnwise, and the rows that may not.
 
-    `ids` is an Arrow array, of distinct ids. Owners and bounds are by place in it, where there are any.
+    The ids are distinct. Owners and bounds are by place among them, where there are any.
     """
 
-    ids: pa.Array
+    ids: Ids
     owners: dict[int, str]
     validity: dict[int, Validity]
     incoming: Incoming
@@ -109,14 +109,15 @@ class One:
 
     def admitted(self, registered: Identities, *, replace: bool) -> Admission:
         """As `Compiled.admitted`."""
-        one, ids = self.subscription, id_array([self.subscription.id])
+        one = self.subscription
+        ids: list[SubscriptionId] = [one.id]
         fault: HarkenError | None = None
-        if not registered.accepts(ids.type):
+        if not registered.accepts(type_of(ids)):
             fault = registered.unlike(one.id)
         elif not replace and one.id in registered:
             fault = DuplicateSubscriptionError(one.id)
         return Admission(
-            ids[:0] if fault else ids,
+            [] if fault else ids,
             {} if one.owner is None else {0: one.owner},
             {} if one.validity.is_always else {0: one.validity},
             Incoming.one(one.expression, self.form),

@@ -195,7 +195,7 @@ class Door:
 
     def _is_in_the_way(self) -> bool:
         """Whether a change would wait for what this thread holds: further up, where a handler of signals came."""
-        return any(each._is_owned() for each in (self._changes, self._lobby, self._portion))
+        return self._changes._is_owned() or self._lobby._is_owned() or self._portion._is_owned()
 
     def _come_in(self, own: Reader, stays: int) -> bool:
         """Come in between two portions; False if a portion has failed, and the door is still closed."""
@@ -214,7 +214,8 @@ class Door:
         if self._is_in_the_way() or self.reading().inside:
             raise EngineBusyError("the engine is in use further up in this very thread, and cannot be changed now")
         for where in (self._aside, self._waiting, self._staying):
-            _let_in(where)
+            if where:
+                _let_in(where)
         return self._changes
 
     def is_quiet(self) -> bool:
@@ -257,7 +258,7 @@ class Door:
         """Wait for those that are in; until when the others have to wait, for as long as they were waited for."""
         began = time.monotonic()
         self.is_shut = True
-        _wait_until(lambda: not any(each.stays for each in self._known_readers()))
+        _wait_until(self._no_long_ones_are_in)
         now = time.monotonic()
         return 2 * now - began
 
@@ -288,10 +289,21 @@ class Door:
         """
         self.is_shut = self.closed = True
         for _ in ("those who read", "those who help them"):
-            _wait_until(lambda: not any(each.inside for each in self._known_readers()))
+            _wait_until(self._nobody_is_in)
 
-    def _known_readers(self) -> list[Reader]:
-        return [reader for each in tuple(self._readers) if (reader := each()) is not None]
+    def _nobody_is_in(self) -> bool:
+        for each in tuple(self._readers):  # as fast as can be: each change asks twice
+            reader = each()
+            if reader is not None and reader.inside:
+                return False
+        return True
+
+    def _no_long_ones_are_in(self) -> bool:
+        for each in tuple(self._readers):
+            reader = each()
+            if reader is not None and reader.stays:
+                return False
+        return True
 
     def open(self) -> None:
         """Let readers in. Only in turn."""

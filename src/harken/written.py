@@ -149,12 +149,16 @@ class Written:
         self._keep(slots, texts)
 
     def _keep(self, slots: Slots, texts: Sequence[str]) -> None:
-        self._numbers.grow_to(int(slots.max(initial=-1)) + 1)
+        is_one = len(texts) == 1  # to be quicker with: numpy takes as long for one as for a hundred
+        self._numbers.grow_to(int(slots[0] if is_one else slots.max(initial=-1)) + 1)
         done = 0
         while done < len(texts):
             some = self._that_fit(texts, done)
             first = 1 + (len(self._blocks) - 1) * BLOCK + len(self._open)
-            self._numbers.values[slots[done : done + len(some)]] = np.arange(first, first + len(some))
+            if is_one:
+                self._numbers.values[slots[0]] = first
+            else:
+                self._numbers.values[slots[done : done + len(some)]] = np.arange(first, first + len(some))
             self._open += some
             self._count(-1, live=len(some), count=len(some), size=sum(map(len, some)))
             done += len(some)

@@ -83,9 +83,9 @@ class Incoming:
 
     @property
     def clauses(self) -> int:
-        """How many clauses come; of those with a normal form, there are few."""
+        """How many clauses come."""
         if self.forms is not None:
-            return len(self.forms)
+            return sum(len(form.clauses) for form in self.forms)
         return sum(len(chunk.values) for chunk in self.compiled.column("clauses").chunks)
 
     def part(self, part: slice) -> Incoming:

@@ -300,10 +300,10 @@ class ClusterStore:
 
     def check_room(self, clauses: int, predicates: int) -> None:
         """CapacityError if there is no number for so many more clauses, or for where they would be."""
-        spare, known = self._spare, int(self._population.values.sum())
-        capacity.check("clauses", known + clauses, capacity.CLAUSES)
+        spare = self._spare.tolist()
+        capacity.check("clauses", int(self._population.values.sum()) + clauses, capacity.CLAUSES)
         # A clause may come to be shared with one before, which takes a number and two owners.
-        owners = max(int(spare[END_SHARED]) + clauses, int(spare[END_NODE]) + 2 * clauses)
+        owners = max(spare[END_SHARED] + clauses, spare[END_NODE] + 2 * clauses)
         capacity.check("owners of clauses", owners, capacity.CLAUSES)
         lines = int(self.free[0]) + (predicates + clauses) // LINE
         capacity.check("cache lines of clusters", lines, capacity.LINES)

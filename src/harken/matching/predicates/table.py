@@ -187,8 +187,9 @@ class PredicateTable:
                 self._numbers[rows] = number
                 new.append(number)
             found.append(number)
-        self._columns.grow_to(len(self._rows))
-        self._enter(new)
+        if new:
+            self._columns.grow_to(len(self._rows))
+            self._enter(new)
         return found
 
     def unknown(self, several: Sequence[tuple[Row, ...]]) -> list[tuple[Row, ...]]:
