@@ -40,11 +40,11 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import ClassVar, Protocol, TypeVar
 
 from harken.errors import EngineBusyError
-from harken.portions import ALONE, Needs, Pace, Portions
+from harken.portions import ALONE, Needs, Pace
 
 Result = TypeVar("Result")
 
@@ -223,7 +223,7 @@ class Door:
         self.reading()
         return not self._are_several
 
-    def in_portions(self, portions: Portions, pace: Pace) -> None:
+    def in_portions(self, portions: Iterator[Needs], pace: Pace) -> None:
         """Do some work, and let others in between any two of its portions. Only in turn.
 
         If it fails in the middle of a portion, the door stays closed.
@@ -237,7 +237,7 @@ class Door:
         finally:
             _TURNS.end(portions)
 
-    def _do_all(self, portions: Portions, pace: Pace) -> None:
+    def _do_all(self, portions: Iterator[Needs], pace: Pace) -> None:
         needs: Needs | None = ALONE
         crowd = 1
         while needs is not None:
@@ -262,7 +262,7 @@ class Door:
         now = time.monotonic()
         return 2 * now - began
 
-    def _do_some(self, needs: Needs, portions: Portions, pace: Pace, crowd: int) -> Needs | None:
+    def _do_some(self, needs: Needs, portions: Iterator[Needs], pace: Pace, crowd: int) -> Needs | None:
         """Do a portion, or alone as many as are over soon; what the next one needs, or None at the end.
 
         Whoever comes in waits for the interpreter as well, for a turn of each other thread. So the more wait, the

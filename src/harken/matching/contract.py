@@ -72,11 +72,6 @@ class Incoming:
         return self.compiled.num_rows if self.forms is None else len(self.forms)
 
     @classmethod
-    def one(cls, expression: Expression, form: NormalForm) -> Incoming:
-        """One subscription, known by its expression and its normal form."""
-        return cls(lambda: [expression], partial(_table_of, [form]), [form])
-
-    @classmethod
     def of(cls, expressions: Sequence[Expression]) -> Incoming:
         """Subscriptions known by their expressions, which have been held to all limits before."""
         return cls(lambda: expressions, partial(_compiled, expressions))

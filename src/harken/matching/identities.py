@@ -19,11 +19,12 @@ import pyarrow as pa
 
 from harken.errors import DuplicateSubscriptionError, SubscriptionError, UnknownSubscriptionError
 from harken.matching.contract import Slots
+from harken.matching.growing import places_for
 from harken.matching.saving import State, require
 from harken.model import capacity
 from harken.model.subscriptions import SubscriptionId
 from harken.model.values import INT_MAX, INT_MIN
-from harken.portions import ALONE, AT_ONCE, BESIDE, Pace, Portions, done_at_once, in_parts
+from harken.portions import ALONE, AT_ONCE, BESIDE, DONE, Pace, Portions, done_at_once, in_parts
 
 _STRINGS = pa.schema([("id", pa.string())])
 
@@ -207,6 +208,16 @@ class Identities:
         leaving, ids = exchange.leaving, exchange.ids
         if len(self) - len(leaving) + len(ids) > self._few and type_of(ids) == _INTEGER:
             self._flatten()
+        if not pace.is_at_once(max(len(leaving), len(ids))):
+            return self._name_part_by_part(exchange, pace)
+        if len(leaving):
+            self._held.drop(leaving)
+        if len(ids):
+            self._held.put(ids, exchange.coming)
+        return DONE
+
+    def _name_part_by_part(self, exchange: Exchange, pace: Pace) -> Portions:
+        leaving, ids = exchange.leaving, exchange.ids
         yield from in_parts(len(leaving), pace, lambda part: self._held.drop(leaving[part]))
         if not pace.is_at_once(len(ids)):
             yield BESIDE
@@ -220,10 +231,21 @@ class Identities:
 
     def free_in_portions(self, exchange: Exchange, pace: Pace) -> Portions:
         """Let slots that were left be used again, as the second half of an exchange."""
+        if not pace.is_at_once(len(exchange.leaving)):
+            return self._free_part_by_part(exchange, pace)
+        self._held.clear(exchange.leaving)
+        self._have_freed(exchange)
+        return DONE
+
+    def _free_part_by_part(self, exchange: Exchange, pace: Pace) -> Portions:
         leaving = exchange.leaving
         yield from in_parts(len(leaving), pace, lambda part: self._held.clear(leaving[part]))
+        self._have_freed(exchange)
+
+    def _have_freed(self, exchange: Exchange) -> None:
         del self._free[exchange.still :]
-        self._free.frombytes(leaving.astype(np.uint32).tobytes())
+        if len(exchange.leaving):
+            self._free.frombytes(exchange.leaving.astype(np.uint32).tobytes())
         self._slots = exchange.slots_after
         if not len(self):
             self._start_anew()
@@ -409,7 +431,7 @@ class _IntegerIds:
         return slots
 
     def put(self, ids: Ids, slots: Slots) -> None:
-        self.make_room(int(slots[0] if len(slots) == 1 else slots.max(initial=-1)) + 1)
+        self.make_room(places_for(slots))
         done = self._kernels.insert(self._places, self._ids, self._seed, _unsigned(ids), slots)
         if done < len(slots):
             self._kernels.take_out(self._places, self._ids, self._seed, slots[:done])

@@ -22,6 +22,7 @@ from harken.matching.encoding.locality import ENCODED, in_event_order
 from harken.matching.encoding.workspace import Workspace
 from harken.matching.events.batch import EventBatch
 from harken.matching.events.mentions import Mentions
+from harken.matching.growing import places_for
 from harken.matching.kernels.layout import Clauses, Events, Results
 from harken.matching.parallel.options import Parallel
 from harken.matching.parallel.team import ALONE, Team, team_of
@@ -104,7 +105,7 @@ class EncodedMatcher(ABC):
 
     def _take_in(self, slots: Slots, incoming: Incoming) -> None:
         with self._changing():
-            self._have_slots(int(slots.max(initial=-1)) + 1)
+            self._have_slots(places_for(slots))
             for clauses in self._translated(slots, incoming):
                 self._predicates.use(clauses.words)
                 self._enter(clauses)
@@ -169,7 +170,7 @@ class EncodedMatcher(ABC):
         )
         clauses = clauses._replace(words=numbers[clauses.words])
         with self._changing():
-            self._have_slots(int(slots.max(initial=-1)) + 1)
+            self._have_slots(places_for(slots))
             self._predicates.use(clauses.words)
             self._enter(clauses)
             self._slots = len(slots)
