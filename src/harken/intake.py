@@ -146,28 +146,27 @@ class Few:
         rejects = self.rejects
         if clashes:
             rejects = sorted(rejects + clashes, key=lambda reject: reject.row)
-        return Admission(
-            [row.id for row in kept],
-            {at: row.owner for at, row in enumerate(kept) if row.owner is not None},
-            {at: row.validity for at, row in enumerate(kept) if not row.validity.is_always},
-            Incoming(
-                lambda: [row.reading.expression for row in kept],
-                partial(_table_of, kept),
-                [row.reading.form for row in kept],
-            ),
-            rejects,
-            lambda: [row.written for row in kept],
-            replace,
-        )
+        owners, validity = dict[int, str](), dict[int, Validity]()
+        for at, row in enumerate(kept):
+            if row.owner is not None:
+                owners[at] = row.owner
+            if not row.validity.is_always:
+                validity[at] = row.validity
+        forms = [row.reading.form for row in kept]
+        incoming = Incoming(lambda: [row.reading.expression for row in kept], partial(_table_of, kept), forms)
+        ids, written = [row.id for row in kept], [row.written for row in kept]
+        return Admission(ids, owners, validity, incoming, rejects, lambda: written, replace)
 
     def _kept(self, registered: Identities, replace: bool) -> tuple[list[Checked], list[Reject]]:
         """Those that may keep their id, and of those that may not, why; as `_without_clashes`."""
         rows = self.rows
-        if not registered.accepts(type_of([row.id for row in rows[:1]])):
+        if rows and not registered.accepts(type_of([rows[0].id])):
             return [], [Reject(row.reading.row, row.id, registered.unlike(row.id)) for row in rows]
         if replace:
             last = {row.id: row for row in rows}
             return [row for row in rows if last[row.id] is row], []
+        if len(rows) == 1 and rows[0].id not in registered:  # as mostly
+            return rows, []
         taken, kept, clashes = set[SubscriptionId](), list[Checked](), list[Reject]()
         for row in rows:
             if row.id in taken or row.id in registered:
