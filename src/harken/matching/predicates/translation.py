@@ -49,22 +49,20 @@ def translate_few(batch: pa.RecordBatch, predicates: PredicateTable, slots: Slot
     return said.clauses(predicates.intern_many(said.distinct), slots)
 
 
-def _runs_of(clause: Clause) -> list[list[Row]]:
-    runs = list[list[Row]]()
+def _runs_of(clause: Clause) -> list[tuple[Row, ...]]:
+    runs = list[tuple[Row, ...]]()
     for attribute, constraint in clause.items():
-        # As most are of an int, what is made of one is made here.
-        rows = [
-            (attribute, operator, Operand("int", value) if type(value) is int else _operand(operator, value))
-            for operator, value in rows_of(constraint)
-        ]
+        rows = [(attribute, operator, _operand(operator, value)) for operator, value in rows_of(constraint)]
         if len(rows) == 1:
-            runs.append(rows)
+            runs.append((rows[0],))
         else:
             runs += _runs(rows)
     return runs
 
 
 def _operand(operator: str, value: OperandSource) -> Operand:
+    if type(value) is int:  # as most are
+        return Operand("int", value)
     return _plain(operator, operand_of(value))
 
 
@@ -102,10 +100,11 @@ def _plainest(decimal: str) -> Operand:
     return operand_of(constant_of(Operand("decimal", text=decimal)))
 
 
-def _runs(rows: Iterable[Row]) -> Iterator[list[Row]]:
+def _runs(rows: Iterable[Row]) -> Iterator[tuple[Row, ...]]:
     """Rows by predicate: neighbours on one attribute that bound it, or list its values, are one."""
     for _, joined in groupby(enumerate(rows), key=lambda each: _run_key(*each)):
-        yield [row for _, row in joined]
+        run = [row for _, row in joined]
+        yield tuple(run) if len(run) == 1 else tuple(sorted(set(run)))
 
 
 def _run_key(at: int, row: Row) -> tuple[str, object]:
@@ -151,15 +150,14 @@ class Said(NamedTuple):
         return cls.one_by_one(map(_runs_of, form.clauses) for form in forms)
 
     @classmethod
-    def one_by_one(cls, told: Iterable[Iterable[Iterable[list[Row]]]]) -> Said:
-        """Of subscriptions, their clauses, of those the predicates, and their rows, all one by one."""
+    def one_by_one(cls, told: Iterable[Iterable[Iterable[tuple[Row, ...]]]]) -> Said:
+        """Of subscriptions, their clauses, of those the predicates, all one by one."""
         distinct, first = list[tuple[Row, ...]](), [0]
         owner, alone = list[int](), list[bool]()
         for at, clauses in enumerate(told):
             before = len(owner)
             for clause in clauses:
-                for run in clause:
-                    distinct.append(tuple(run) if len(run) == 1 else tuple(sorted(set(run))))
+                distinct += clause
                 first.append(len(distinct))
                 owner.append(at)
             alone += [len(owner) - before == 1] * (len(owner) - before)
