@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from threading import Thread
 
 import numpy as np
 import pyarrow as pa
@@ -96,8 +97,16 @@ def test_nobody_is_told_of_no_progress():
 
 @pytest.mark.kernel
 @pytest.mark.parametrize("algorithm", ["dynamic", "rapid", "counting"])
-def test_a_few_with_many_clauses_each_are_found(algorithm):
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_few_with_many_clauses_each_are_found(algorithm, beside):
     engine = Engine(algorithm)
+    if beside:  # then what is large is entered in portions
+        for _ in range(2):
+            reader = Thread(target=engine.match, args=[{"x": 1}])
+            reader.start()
+            reader.join()
+        engine.match({"x": 1})
+        assert not engine._door.is_quiet()
     wide = " OR ".join(f"(x = {at} AND y = {at})" for at in range(200))
     engine.subscribe_many([(at, f"({wide}) AND z = {at}") for at in range(6)])
     assert engine.match({"x": 150, "y": 150, "z": 4}) == [4]

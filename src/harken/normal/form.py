@@ -147,6 +147,12 @@ def _conjunction(terms: tuple[Expression, ...], work: _Work) -> list[_Box]:
         options = _clauses(term, work)
         if not options:
             return []
+        if len(met) == len(options) == 1:
+            both = _met(met[0], options[0], work)
+            if both is None:
+                return []
+            met = [both]
+            continue
         pairs = (_met(clause, option, work) for clause in met for option in options)
         possible = (clause for clause in pairs if clause is not None)
         # One too many at most: a product of thousands is refused before it is made.
