@@ -89,7 +89,9 @@ class Change:
             leaving = known[known >= 0]
         exchange = identities.exchange(leaving, admission.ids)
         admission.incoming.leaving = len(leaving)
-        owners, validity = (_by_slot(each, exchange.coming) for each in (admission.owners, admission.validity))
+        owners, validity = (
+            _by_slot(each, exchange.coming) if each else {} for each in (admission.owners, admission.validity)
+        )
         return cls(exchange, admission.incoming, owners, validity, admission.texts)
 
     @classmethod

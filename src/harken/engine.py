@@ -21,7 +21,7 @@ from harken.changing import Change, Held, Hidden
 from harken.compiler import Reject
 from harken.errors import ArgumentError, BulkLoadError, EngineBusyError, EventError
 from harken.explanation import Explanation, explain
-from harken.intake import Compiled, One, SubscriptionSource, compiled
+from harken.intake import Compiled, Few, SubscriptionSource, checked
 from harken.locking import Door
 from harken.matching import registry
 from harken.matching.contract import AccessPath, Arranging, Learning, Reading, Slots, Stats, is_gradual
@@ -39,7 +39,7 @@ from harken.model.schema import Schema
 from harken.model.subscriptions import ALWAYS, Subscription, SubscriptionId, Validity, moment_of
 from harken.model.values import Type
 from harken.persistence import SavedEngine
-from harken.portions import AT_ONCE, Pace, Portions
+from harken.portions import AT_ONCE, Needs, Pace
 from harken.written import Written, expression_of
 
 Result = TypeVar("Result")
@@ -156,7 +156,9 @@ class Engine:
         Costs a parse and one insertion. For many, `subscribe_many` is far faster.
         """
         checked_flag("replace", replace)
-        ready = One.of(id, expression, owner, partial(Validity, valid_from, valid_until), self.schema, self.limits)
+        ready = Few.one(
+            id, expression, owner, partial(Validity, valid_from, valid_until), self.schema, self.limits
+        )
         rejects, _ = self._take_in(ready, replace, all_or_none=True)
         if rejects:
             raise rejects[0].error
@@ -184,7 +186,7 @@ class Engine:
         """
         all_or_none = not _collects(on_error)
         checked_flag("replace", replace)
-        ready = compiled(rows, self.schema, self.limits, progress)
+        ready = checked(rows, self.schema, self.limits, progress)
         rejects, loaded = self._take_in(ready, replace, all_or_none=all_or_none)
         if rejects and all_or_none:
             raise BulkLoadError(rejects)
@@ -192,7 +194,10 @@ class Engine:
 
     def unsubscribe(self, id: SubscriptionId) -> None:
         """Remove one subscription; UnknownSubscriptionError if there is none of this id."""
-        self.unsubscribe_many([id])
+        with self._door.turn():
+            self._settle()
+            slot = self._identities.slot(id)
+            self._make(Change.letting_go(np.array([slot]), self._identities))
 
     def unsubscribe_many(self, ids: Iterable[SubscriptionId]) -> None:
         """Remove many subscriptions: all, or none if one of the ids is not registered.
@@ -421,7 +426,7 @@ class Engine:
             held = {name: each for name, each in self.__dict__.items() if name != "_door"}
             return deepcopy(held | {"_foreign": Counter(self._foreign)}, memo)
 
-    def _take_in(self, ready: Compiled | One, replace: bool, *, all_or_none: bool) -> tuple[list[Reject], int]:
+    def _take_in(self, ready: Compiled | Few, replace: bool, *, all_or_none: bool) -> tuple[list[Reject], int]:
         """Take in what may be; the rejects, and how many were taken in."""
         with self._door.turn():
             self._settle()
@@ -444,7 +449,7 @@ class Engine:
         finally:
             self._settle()
 
-    def _portions(self, change: Change, pace: Pace) -> Portions:
+    def _portions(self, change: Change, pace: Pace) -> Iterator[Needs]:
         self._change = change
         yield from change.portions(self._held(), pace)
 

@@ -6,25 +6,25 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from harken.compiler import Reject, Texts, compile_texts, read_expression
+from harken.compiler import Reading, Reject, Texts, compile_texts, read_expression, read_texts
 from harken.errors import DuplicateSubscriptionError, ExpressionError, HarkenError, SubscriptionError, closest
 from harken.matching.contract import Incoming
 from harken.matching.events.tables import ArrowStream, MixedTable, frame_of
-from harken.matching.identities import Identities
+from harken.matching.identities import Identities, Ids, type_of
 from harken.model.expressions import Expression, check_schema
 from harken.model.foreign import shown
 from harken.model.limits import Limits
 from harken.model.schema import Schema
 from harken.model.subscriptions import Subscription, SubscriptionId, Validity, checked_id, checked_owner
-from harken.normal.compiled import conform, id_array, is_compiled
+from harken.normal.compiled import CompiledBuilder, conform, is_compiled
 from harken.normal.decompiled import expressions_of
-from harken.normal.form import NormalForm, normalise
+from harken.normal.form import normalise
 from harken.normal.validation import compiled_faults
 
 SubscriptionSource: TypeAlias = (
@@ -36,6 +36,9 @@ SubscriptionSource: TypeAlias = (
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 
+FEW = 128
+"""Up to so many rows are taken in sooner without a table."""
+
 COLUMNS = ("id", "expression", "owner", "valid_from", "valid_until")
 _KNOWN, _NEEDED = frozenset(COLUMNS), frozenset(("id", "expression"))
 
@@ -44,10 +47,10 @@ _KNOWN, _NEEDED = frozenset(COLUMNS), frozenset(("id", "expression"))
 class Admission:
     """Subscriptions that may be added, columnwise, and the rows that may not.
 
-    `ids` is an Arrow array, of distinct ids. Owners and bounds are by place in it, where there are any.
+    The ids are distinct. Owners and bounds are by place among them, where there are any.
     """
 
-    ids: pa.Array
+    ids: Ids
     owners: dict[int, str]
     validity: dict[int, Validity]
     incoming: Incoming
@@ -84,16 +87,28 @@ class Compiled:
         return Admission(ids, _owners(table), _validity(table), incoming, rejects, texts, replace)
 
 
-@dataclass(frozen=True, slots=True)
-class One:
-    """One subscription, checked, without a table of one row: to make it would take longer than all the rest."""
+class Checked(NamedTuple):
+    """A subscription of a few, checked for itself."""
 
-    subscription: Subscription
+    id: SubscriptionId
+    owner: str | None
+    validity: Validity
+    reading: Reading
     written: object
-    form: NormalForm
+
+
+@dataclass(frozen=True, slots=True)
+class Few:
+    """A few subscriptions, each checked for itself, without a table: to make one would take longer than the rest.
+
+    And each step with Arrow gives the interpreter away, for which a change has to wait beside threads that match.
+    """
+
+    rows: list[Checked]
+    rejects: list[Reject]
 
     @classmethod
-    def of(
+    def one(
         cls,
         id: object,
         written: object,
@@ -101,29 +116,72 @@ class One:
         validity: Callable[[], Validity],
         schema: Schema | None,
         limits: Limits,
-    ) -> One:
+    ) -> Few:
         """What a user hands in, checked in the order in which rows of a table are."""
         checked, bounds, owned = checked_id(id), validity(), checked_owner(owner)
         expression = read_expression(written, schema, limits)
-        return cls(Subscription(checked, expression, owned, bounds), written, normalise(expression, limits))
+        reading = Reading(0, expression, normalise(expression, limits))
+        return cls([Checked(checked, owned, bounds, reading, written)], [])
+
+    @classmethod
+    def of(cls, texts: Texts, schema: Schema | None, limits: Limits) -> Few:
+        """Those of some texts that can be taken."""
+        readings, rejects = read_texts(texts, schema, limits)
+        owners = texts.owners or [None] * len(texts)
+        rows = [
+            Checked(
+                checked_id(texts.ids[reading.row]),
+                checked_owner(owners[reading.row]),
+                texts.validity(reading.row),
+                reading,
+                texts.expressions[reading.row],
+            )
+            for reading in readings
+        ]
+        return cls(rows, rejects)
 
     def admitted(self, registered: Identities, *, replace: bool) -> Admission:
         """As `Compiled.admitted`."""
-        one, ids = self.subscription, id_array([self.subscription.id])
-        fault: HarkenError | None = None
-        if not registered.accepts(ids.type):
-            fault = registered.unlike(one.id)
-        elif not replace and one.id in registered:
-            fault = DuplicateSubscriptionError(one.id)
-        return Admission(
-            ids[:0] if fault else ids,
-            {} if one.owner is None else {0: one.owner},
-            {} if one.validity.is_always else {0: one.validity},
-            Incoming.one(one.expression, self.form),
-            [] if fault is None else [Reject(0, one.id, fault)],
-            lambda: [self.written],
-            replace,
-        )
+        kept, clashes = self._kept(registered, replace)
+        rejects = self.rejects
+        if clashes:
+            rejects = sorted(rejects + clashes, key=lambda reject: reject.row)
+        owners, validity = dict[int, str](), dict[int, Validity]()
+        for at, row in enumerate(kept):
+            if row.owner is not None:
+                owners[at] = row.owner
+            if not row.validity.is_always:
+                validity[at] = row.validity
+        forms = [row.reading.form for row in kept]
+        incoming = Incoming(lambda: [row.reading.expression for row in kept], partial(_table_of, kept), forms)
+        ids, written = [row.id for row in kept], [row.written for row in kept]
+        return Admission(ids, owners, validity, incoming, rejects, lambda: written, replace)
+
+    def _kept(self, registered: Identities, replace: bool) -> tuple[list[Checked], list[Reject]]:
+        """Those that may keep their id, and of those that may not, why; as `_without_clashes`."""
+        rows = self.rows
+        if rows and not registered.accepts(type_of([rows[0].id])):
+            return [], [Reject(row.reading.row, row.id, registered.unlike(row.id)) for row in rows]
+        if replace:
+            last = {row.id: row for row in rows}
+            return [row for row in rows if last[row.id] is row], []
+        if len(rows) == 1 and rows[0].id not in registered:  # as mostly
+            return rows, []
+        taken, kept, clashes = set[SubscriptionId](), list[Checked](), list[Reject]()
+        for row in rows:
+            if row.id in taken or row.id in registered:
+                clashes.append(Reject(row.reading.row, row.id, DuplicateSubscriptionError(row.id)))
+            else:
+                kept.append(row)
+                taken.add(row.id)
+        return kept, clashes
+
+
+def _table_of(rows: Iterable[Checked]) -> pa.Table:
+    builder = CompiledBuilder()
+    for row in rows:
+        builder.add(row.id, row.reading.form, row.owner, row.validity)
+    return builder.finish()
 
 
 def admit(
@@ -140,7 +198,7 @@ def admit(
 
 
 def compiled(
-    source: SubscriptionSource,
+    source: SubscriptionSource | MixedTable,
     schema: Schema | None,
     limits: Limits,
     progress: Callable[[int], None] | None = None,
@@ -150,6 +208,31 @@ def compiled(
     if isinstance(given, pa.Table) and is_compiled(given):
         return _checked(conform(given), schema, limits)
     texts = texts_of(source if given is None else given)
+    return _compiled(texts, schema, limits, progress)
+
+
+def checked(
+    source: SubscriptionSource,
+    schema: Schema | None,
+    limits: Limits,
+    progress: Callable[[int], None] | None = None,
+) -> Compiled | Few:
+    """As `compiled`, a few rows without a table."""
+    given = frame_of(source, SubscriptionError)
+    if given is not None:
+        return compiled(given, schema, limits, progress)
+    texts = _texts_of_rows(source)  # type: ignore[arg-type]  # then rows
+    if len(texts) > FEW:
+        return _compiled(texts, schema, limits, progress)
+    few = Few.of(texts, schema, limits)
+    if progress is not None and len(texts):
+        progress(len(texts))
+    return few
+
+
+def _compiled(
+    texts: Texts, schema: Schema | None, limits: Limits, progress: Callable[[int], None] | None
+) -> Compiled:
     compilation = compile_texts(texts, schema=schema, limits=limits, progress=progress)
 
     def parsed(_: pa.Table, rows: Rows) -> Sequence[Expression]:

@@ -40,11 +40,11 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import ClassVar, Protocol, TypeAlias, TypeVar
 
 from harken.errors import EngineBusyError
-from harken.portions import ALONE, Needs, Pace, Portions
+from harken.portions import ALONE, Needs, Pace
 
 Result = TypeVar("Result")
 Counts: TypeAlias = tuple[int, int]
@@ -202,7 +202,7 @@ class Door:
 
     def _is_in_the_way(self) -> bool:
         """Whether a change would wait for what this thread holds: further up, where a handler of signals came."""
-        return any(each._is_owned() for each in (self._changes, self._lobby, self._portion))
+        return self._changes._is_owned() or self._lobby._is_owned() or self._portion._is_owned()
 
     def _come_in(self, own: Reader, counts: Counts) -> bool:
         """Come in between two portions; False if a portion has failed, and the door is still closed."""
@@ -221,7 +221,8 @@ class Door:
         if self._is_in_the_way() or self.reading().inside:
             raise EngineBusyError("the engine is in use further up in this very thread, and cannot be changed now")
         for where in (self._aside, self._waiting, self._staying):
-            _let_in(where)
+            if where:
+                _let_in(where)
         return self._changes
 
     def is_quiet(self) -> bool:
@@ -229,7 +230,7 @@ class Door:
         self.reading()
         return not self._are_several
 
-    def in_portions(self, portions: Portions, pace: Pace) -> None:
+    def in_portions(self, portions: Iterator[Needs], pace: Pace) -> None:
         """Do some work, and let others in between any two of its portions. Only in turn.
 
         If it fails in the middle of a portion, the door stays closed.
@@ -246,7 +247,7 @@ class Door:
             finally:
                 _TURNS.end(portions)  # an interrupt may come before the first has begun
 
-    def _do_all(self, portions: Portions, pace: Pace) -> None:
+    def _do_all(self, portions: Iterator[Needs], pace: Pace) -> None:
         needs: Needs | None = ALONE
         crowd = 1
         while needs is not None:
@@ -270,11 +271,11 @@ class Door:
         """Wait for those that are in; until when the others have to wait, for as long as they were waited for."""
         began = time.monotonic()
         self.is_shut = True
-        _wait_until(lambda: not any(each.stays for each in self._known_readers()))
+        _wait_until(self._no_long_ones_are_in)
         now = time.monotonic()
         return 2 * now - began
 
-    def _do_some(self, needs: Needs, portions: Portions, pace: Pace, crowd: int) -> Needs | None:
+    def _do_some(self, needs: Needs, portions: Iterator[Needs], pace: Pace, crowd: int) -> Needs | None:
         """Do a portion, or alone as many as are over soon; what the next one needs, or None at the end.
 
         Whoever comes in waits for the interpreter as well, for a turn of each other thread. So the more wait, the
@@ -302,19 +303,27 @@ class Door:
         """
         self.is_shut = self.closed = True
         for _ in ("those who read", "those who help them"):
-            _wait_until(self._is_empty)
+            _wait_until(self._nobody_is_in)
         self._is_alone = True
-        while not self._is_empty():
+        while not self._nobody_is_in():
             self._is_alone = False
-            _wait_until(self._is_empty)
+            _wait_until(self._nobody_is_in)
             self._is_alone = True
 
-    def _is_empty(self) -> bool:
-        return not any(each.inside for each in self._known_readers())
+    def _nobody_is_in(self) -> bool:
+        # Copied in one step, as readers of threads that have ended go by themselves, perhaps meanwhile.
+        for each in self._readers.copy():  # as fast as can be: each change asks several times
+            reader = each()
+            if reader is not None and reader.inside:
+                return False
+        return True
 
-    def _known_readers(self) -> list[Reader]:
-        # Copied in one step: readers of threads that have ended go by themselves, perhaps meanwhile.
-        return [reader for each in self._readers.copy() if (reader := each()) is not None]
+    def _no_long_ones_are_in(self) -> bool:
+        for each in self._readers.copy():
+            reader = each()
+            if reader is not None and reader.stays:
+                return False
+        return True
 
     def open(self) -> None:
         """Let readers in. Only in turn."""

@@ -2,12 +2,15 @@
 
 Such work is a generator. Whoever runs it (`locking.Door.in_portions`) goes on to the next `yield` either alone,
 while nobody reads what the work changes, or beside readers; which of the two comes next, each `yield` says.
+
+Most changes are small. So what can be done in one portion is done when it is called, and there are no portions
+left to yield: a generator for each step would cost more than the steps.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from typing import TypeAlias
 
@@ -33,8 +36,14 @@ class Needs(Enum):
 
 ALONE, BESIDE = Needs.ALONE, Needs.BESIDE
 
-Portions: TypeAlias = Iterator[Needs]
-"""Work in portions. The first one is done alone; what is yielded says what the next one needs."""
+Portions: TypeAlias = Iterable[Needs]
+"""Work in portions, to be gone through at once.
+
+The first one is done alone; what is yielded says what the next one needs.
+"""
+
+DONE: Portions = ()
+"""What was done when it was called."""
 
 
 class Pace:
@@ -78,10 +87,14 @@ def done_at_once(portions: Portions) -> None:
 
 def in_parts(count: int, pace: Pace, work: Callable[[slice], None]) -> Portions:
     """Do some work for so many items, part by part, each in a portion of its own."""
-    if pace.is_at_once(count):  # as nearly always
-        if count:
-            work(slice(0, count))
-        return
+    if not pace.is_at_once(count):
+        return _part_by_part(count, pace, work)
+    if count:
+        work(slice(0, count))
+    return DONE
+
+
+def _part_by_part(count: int, pace: Pace, work: Callable[[slice], None]) -> Portions:
     for part in pace.parts(count):
         work(part)
         if part.stop < count:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from harken.errors import HarkenError
 from harken.language import parse, to_text
 from harken.matching.contract import Slots
-from harken.matching.growing import GrowingArray
+from harken.matching.growing import GrowingArray, places_for
 from harken.matching.saving import DAMAGE, State
 from harken.model.expressions import Expression, Node
 from harken.model.limits import Limits
@@ -149,12 +149,15 @@ class Written:
         self._keep(slots, texts)
 
     def _keep(self, slots: Slots, texts: Sequence[str]) -> None:
-        self._numbers.grow_to(int(slots.max(initial=-1)) + 1)
+        self._numbers.grow_to(places_for(slots))
         done = 0
         while done < len(texts):
             some = self._that_fit(texts, done)
             first = 1 + (len(self._blocks) - 1) * BLOCK + len(self._open)
-            self._numbers.values[slots[done : done + len(some)]] = np.arange(first, first + len(some))
+            if len(texts) == 1:  # as mostly
+                self._numbers.values[slots[0]] = first
+            else:
+                self._numbers.values[slots[done : done + len(some)]] = np.arange(first, first + len(some))
             self._open += some
             self._count(-1, live=len(some), count=len(some), size=sum(map(len, some)))
             done += len(some)
@@ -167,7 +170,8 @@ class Written:
         A block of which nothing is left goes at once. The others are packed anew once the larger part of them is
         nobody's, by the number of texts or by the room they take.
         """
-        slots = slots[slots < len(self._numbers)]
+        if places_for(slots) > len(self._numbers):
+            slots = slots[slots < len(self._numbers)]
         yield from in_parts(len(slots), pace, lambda part: self._forget(slots[part]))
         if self._is_wasteful():
             yield BESIDE
@@ -180,8 +184,15 @@ class Written:
         done_at_once(self.forget_in_portions(slots, AT_ONCE))
 
     def _forget(self, slots: Slots) -> None:
-        numbers = self._numbers.values[slots]
-        self._numbers.values[slots] = _NONE
+        values = self._numbers.values
+        if len(slots) == 1:  # as mostly, and the rest takes a while to set up
+            number, values[slots[0]] = int(values[slots[0]]), _NONE
+            if number != _NONE:
+                block, place = divmod(number - 1, BLOCK)
+                self._let_go(block, [place])
+            return
+        numbers = values[slots]
+        values[slots] = _NONE
         for block, places in _by_block(numbers[numbers != _NONE]):
             self._let_go(block, places)
 
@@ -321,11 +332,6 @@ class Written:
 
 def _by_block(numbers: npt.NDArray[np.uint32]) -> Iterator[tuple[int, list[int]]]:
     """The places of texts in their blocks, block by block."""
-    if len(numbers) < 2:  # the most usual cases by far, and the rest takes a while to set up
-        for number in numbers.tolist():
-            block, place = divmod(number - 1, BLOCK)
-            yield block, [place]
-        return
     blocks, places = np.divmod(np.sort(numbers).astype(np.int64) - 1, BLOCK)
     going, first = np.unique(blocks, return_index=True)
     for block, some in zip(going.tolist(), np.split(places, first[1:]), strict=False):

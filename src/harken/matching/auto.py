@@ -27,7 +27,7 @@ from harken.matching.contract import (
 from harken.matching.events.batch import EventBatch
 from harken.matching.events.mentions import Mentions
 from harken.matching.events.sample import ENOUGH, MOST, EventSample
-from harken.matching.growing import GrowingArray
+from harken.matching.growing import GrowingArray, places_for
 from harken.matching.parallel.options import Parallel
 from harken.matching.reference import ReferenceMatcher
 from harken.matching.saving import State
@@ -213,7 +213,7 @@ class AutoMatcher:
         self._count -= len(slots)
 
     def _hold(self, slots: Slots) -> None:
-        self._in_use.grow_to(int(slots.max(initial=-1)) + 1)
+        self._in_use.grow_to(places_for(slots))
         self._in_use.values[slots] = True
         self._count += len(slots)
 

@@ -74,20 +74,15 @@ class Incoming:
         return self.compiled.num_rows if self.forms is None else len(self.forms)
 
     @classmethod
-    def one(cls, expression: Expression, form: NormalForm) -> Incoming:
-        """One subscription, known by its expression and its normal form."""
-        return cls(lambda: [expression], partial(_table_of, [form]), [form])
-
-    @classmethod
     def of(cls, expressions: Sequence[Expression]) -> Incoming:
         """Subscriptions known by their expressions, which have been held to all limits before."""
         return cls(lambda: expressions, partial(_compiled, expressions))
 
     @property
     def clauses(self) -> int:
-        """How many clauses come; of those with a normal form, there are few."""
+        """How many clauses come."""
         if self.forms is not None:
-            return len(self.forms)
+            return sum(len(form.clauses) for form in self.forms)
         return sum(len(chunk.values) for chunk in self.compiled.column("clauses").chunks)
 
     def part(self, part: slice) -> Incoming:

@@ -10,6 +10,13 @@ import numpy.typing as npt
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
+def places_for(slots: npt.NDArray[np.int64]) -> int:
+    """How many places there have to be for each of these slots to have its own."""
+    if len(slots) == 1:  # numpy takes as long to look for the largest of one as of a hundred
+        return int(slots[0]) + 1
+    return int(slots.max(initial=-1)) + 1
+
+
 class GrowingArray(Generic[Scalar]):
     """A one-dimensional array with room to spare; `values` is the part in use."""
 

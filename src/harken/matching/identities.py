@@ -1,7 +1,7 @@
 """Subscription ids and the small integers (slots) that stand for them inside an engine.
 
-Many ids are an Arrow array of int64 or string, as they stand in a table of subscriptions; many slots are a numpy
-array. Of integers by the million, no Python object is kept or made.
+Many ids are an Arrow array of int64 or string, as they stand in a table of subscriptions, and a few a list, which
+is sooner made; many slots are a numpy array. Of integers by the million, no Python object is kept or made.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import random
 import sys
 from array import array
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +19,12 @@ import pyarrow as pa
 
 from harken.errors import DuplicateSubscriptionError, SubscriptionError, UnknownSubscriptionError
 from harken.matching.contract import NO_SLOTS, Slots
+from harken.matching.growing import places_for
 from harken.matching.saving import State, require
 from harken.model import capacity
 from harken.model.subscriptions import SubscriptionId
 from harken.model.values import INT_MAX, INT_MIN
-from harken.portions import ALONE, AT_ONCE, BESIDE, Pace, Portions, done_at_once, in_parts
+from harken.portions import ALONE, AT_ONCE, BESIDE, DONE, Pace, Portions, done_at_once, in_parts
 
 _STRINGS = pa.schema([("id", pa.string())])
 
@@ -34,20 +35,24 @@ PORTION = 1_000
 """Ids that become Python objects at a time, and ids whose sizes are taken for those of all."""
 
 SHORT = 8
-"""Fewer ids are looked up one by one sooner than they become an Arrow array."""
+"""Fewer ids are looked up one by one sooner than they become an Arrow array, and fewer slots listed sooner."""
 
 NONE = -1
 """In place of a slot: there is no such id."""
 
-NO_IDS = pa.array([], pa.string())
+Ids: TypeAlias = pa.Array | list[SubscriptionId]
+"""Several ids, all of one type."""
+
+NO_IDS: Ids = pa.array([], pa.string())
+
+_INTEGER, _STRING = pa.int64(), pa.string()
 
 
-@dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(NamedTuple):
     """Slots that go and ids that come in one change, and what it takes to tell at any time who stays."""
 
     leaving: Slots
-    ids: pa.Array
+    ids: Ids
     coming: Slots
     """The slots that the ids get: free ones first."""
     slots: int
@@ -58,6 +63,11 @@ class Exchange:
     """How many of them stay free, from the first on."""
     reused: int
     """How many get an id: the first so many of those coming."""
+
+    @property
+    def slots_after(self) -> int:
+        """Slots there will be."""
+        return self.slots + len(self.ids) - self.reused
 
 
 class Identities:
@@ -153,9 +163,9 @@ class Identities:
             raise UnknownSubscriptionError(id)
         return slot
 
-    def slots_of(self, ids: pa.Array) -> Slots:
+    def slots_of(self, ids: Ids) -> Slots:
         """The slot of each id, or -1. None of the ids is null."""
-        if not len(self) or ids.type != self.arrow_type:
+        if not len(self) or type_of(ids) != self.arrow_type:
             return np.full(len(ids), NONE, np.int64)
         return self._held.slots_of(ids)
 
@@ -166,7 +176,7 @@ class Identities:
         """
         return _distinct(self._slots_of_all(batch_of(ids)))
 
-    def exchange(self, leaving: Slots = NO_SLOTS, ids: pa.Array = NO_IDS) -> Exchange:
+    def exchange(self, leaving: Slots = NO_SLOTS, ids: Ids = NO_IDS) -> Exchange:
         """What it takes that distinct slots in use go, and new ids get others. Changes nothing yet.
 
         CapacityError if there are not slots enough for both.
@@ -176,8 +186,12 @@ class Identities:
         capacity.check("subscriptions", len(self) + len(ids), capacity.SLOTS)
         still = max(0, len(self._free) - len(ids))
         reused = len(self._free) - still
-        coming = np.arange(self._slots - reused, self._slots - reused + len(ids))
-        coming[:reused] = self._free[still:]
+        fresh = range(self._slots, self._slots - reused + len(ids))
+        if len(ids) < SHORT:
+            coming = np.array([*self._free[still:], *fresh], np.int64)
+        else:
+            coming = np.arange(fresh.start - reused, fresh.stop)
+            coming[:reused] = self._free[still:]
         return Exchange(leaving, ids, coming, self._slots, self._free, still, reused)
 
     def make(self, exchange: Exchange) -> None:
@@ -191,8 +205,18 @@ class Identities:
         Those that go are no ids any more, but their slots still have them, for those who have found these.
         """
         leaving, ids = exchange.leaving, exchange.ids
-        if pa.types.is_integer(ids.type) and len(self) - len(leaving) + len(ids) > self._few:
+        if len(self) - len(leaving) + len(ids) > self._few and type_of(ids) == _INTEGER:
             self._flatten()
+        if not pace.is_at_once(max(len(leaving), len(ids))):
+            return self._name_part_by_part(exchange, pace)
+        if len(leaving):
+            self._held.drop(leaving)
+        if len(ids):
+            self._held.put(ids, exchange.coming)
+        return DONE
+
+    def _name_part_by_part(self, exchange: Exchange, pace: Pace) -> Portions:
+        leaving, ids = exchange.leaving, exchange.ids
         yield from in_parts(len(leaving), pace, lambda part: self._held.drop(leaving[part]))
         if not pace.is_at_once(len(ids)):
             yield BESIDE
@@ -202,15 +226,26 @@ class Identities:
 
     def make_room(self, exchange: Exchange) -> None:
         """Make room for what an exchange brings, which takes long now and then. Others may look up meanwhile."""
-        self._held.make_room(int(exchange.coming.max(initial=-1)) + 1)
+        self._held.make_room(exchange.slots_after)
 
     def free_in_portions(self, exchange: Exchange, pace: Pace) -> Portions:
         """Let slots that were left be used again, as the second half of an exchange."""
+        if not pace.is_at_once(len(exchange.leaving)):
+            return self._free_part_by_part(exchange, pace)
+        self._held.clear(exchange.leaving)
+        self._have_freed(exchange)
+        return DONE
+
+    def _free_part_by_part(self, exchange: Exchange, pace: Pace) -> Portions:
         leaving = exchange.leaving
         yield from in_parts(len(leaving), pace, lambda part: self._held.clear(leaving[part]))
+        self._have_freed(exchange)
+
+    def _have_freed(self, exchange: Exchange) -> None:
         del self._free[exchange.still :]
-        self._free.frombytes(leaving.astype(np.uint32).tobytes())
-        self._slots = exchange.slots + len(exchange.ids) - exchange.reused
+        if len(exchange.leaving):
+            self._free.frombytes(exchange.leaving.astype(np.uint32).tobytes())
+        self._slots = exchange.slots_after
         if not len(self):
             self._start_anew()
 
@@ -223,15 +258,18 @@ class Identities:
         kept = np.flatnonzero(in_use)
         settled = Identities(self._few)
         if len(kept) or len(exchange.ids):
-            ids = pa.concat_arrays([each for each in (self.id_array(kept), exchange.ids) if len(each)])
-            settled._slots = exchange.slots + len(exchange.ids) - exchange.reused
+            coming = exchange.ids
+            if isinstance(coming, list):
+                coming = pa.array(coming, type_of(coming))
+            ids = pa.concat_arrays([each for each in (self.id_array(kept), coming) if len(each)])
+            settled._slots = exchange.slots_after
             settled._free = array("I", np.concatenate([free, exchange.leaving]).astype(np.uint32).tobytes())
             if pa.types.is_integer(ids.type) and len(ids) > self._few:
                 settled._held = _IntegerIds()
             settled._held.put(ids, np.concatenate([kept, exchange.coming]))
         return settled
 
-    def admit(self, ids: pa.Array) -> Slots:
+    def admit(self, ids: Ids) -> Slots:
         """Give each id a slot; none, if one of them has a slot already or comes twice."""
         exchange = self.exchange(ids=ids)
         try:
@@ -301,20 +339,20 @@ class _PlainIds:
     def slot_of(self, id: SubscriptionId | np.integer) -> int:
         return self._slots.get(id, NONE)  # type: ignore[arg-type]  # numpy's integers are found like Python's
 
-    def slots_of(self, ids: pa.Array) -> Slots:
-        return np.array([self._slots.get(id, NONE) for id in ids.to_pylist()], np.int64)
+    def slots_of(self, ids: Ids) -> Slots:
+        return np.array([self._slots.get(id, NONE) for id in _listed(ids)], np.int64)
 
-    def put(self, ids: pa.Array, slots: Slots) -> None:
+    def put(self, ids: Ids, slots: Slots) -> None:
         added: dict[SubscriptionId, int] = {}
-        for id, slot in zip(ids.to_pylist(), slots.tolist(), strict=True):
+        for id, slot in zip(_listed(ids), slots.tolist(), strict=True):
             if id in self._slots or id in added:
                 raise DuplicateSubscriptionError(id)
             added[id] = slot
         self._slots |= added
-        self._ids += [""] * (int(slots.max(initial=-1)) + 1 - len(self._ids))
+        self._ids += [""] * (max(added.values(), default=-1) + 1 - len(self._ids))
         for id, slot in added.items():
             self._ids[slot] = id
-        self.arrow_type = ids.type
+        self.arrow_type = type_of(ids)
 
     def drop(self, slots: Slots) -> None:
         for slot in slots.tolist():
@@ -386,17 +424,17 @@ class _IntegerIds:
             return NONE
         return int(self._kernels.find(self._places, self._ids, self._seed, np.uint64(int(id) % 2**64)))
 
-    def slots_of(self, ids: pa.Array) -> Slots:
+    def slots_of(self, ids: Ids) -> Slots:
         slots = np.empty(len(ids), np.int64)
         self._kernels.find_many(self._places, self._ids, self._seed, _unsigned(ids), slots)
         return slots
 
-    def put(self, ids: pa.Array, slots: Slots) -> None:
-        self.make_room(int(slots.max(initial=-1)) + 1)
+    def put(self, ids: Ids, slots: Slots) -> None:
+        self.make_room(places_for(slots))
         done = self._kernels.insert(self._places, self._ids, self._seed, _unsigned(ids), slots)
         if done < len(slots):
             self._kernels.take_out(self._places, self._ids, self._seed, slots[:done])
-            raise DuplicateSubscriptionError(ids[done].as_py())
+            raise DuplicateSubscriptionError(_listed(ids[done : done + 1])[0])
 
     def drop(self, slots: Slots) -> None:
         self._kernels.take_out(self._places, self._ids, self._seed, slots)
@@ -446,9 +484,22 @@ def _refuse_repeated(ids: npt.NDArray[np.int64]) -> None:
         require(bool((ids[1:] != ids[:-1]).all()), "an id comes twice")
 
 
-def _unsigned(ids: pa.Array) -> npt.NDArray[np.uint64]:
+def type_of(ids: Ids) -> pa.DataType:
+    """How Arrow holds several ids: int64 or string (also if there are none)."""
+    if isinstance(ids, list):
+        return _INTEGER if ids and isinstance(ids[0], int) else _STRING
+    return ids.type
+
+
+def _listed(ids: Ids) -> list[SubscriptionId]:
+    """Several ids, as Python holds them."""
+    return ids if isinstance(ids, list) else ids.to_pylist()
+
+
+def _unsigned(ids: Ids) -> npt.NDArray[np.uint64]:
     """Integers for kernels: the same bits, copied, as kernels would be compiled again for what is read-only."""
-    return np.array(ids.to_numpy(zero_copy_only=False), np.int64).view(np.uint64)
+    held = ids if isinstance(ids, list) else ids.to_numpy(zero_copy_only=False)
+    return np.array(held, np.int64).view(np.uint64)
 
 
 def _distinct(slots: Slots) -> Slots:

@@ -33,6 +33,7 @@ from harken.model.values import Kind, Value, kind_of
 from harken.normal.constraints import (
     Absent,
     Constraint,
+    OneOf,
     Present,
     Region,
     Span,
@@ -52,6 +53,9 @@ _COPIED_IN_ONE_STEP = 16
 
 Clause: TypeAlias = Mapping[str, Constraint]
 """One box: what it asks of each attribute. The empty clause asks nothing and always matches."""
+
+_Box: TypeAlias = dict[str, Constraint]
+"""A clause while it is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +109,18 @@ class _Work:
 
 
 _PLAIN = (Comparison, Membership, Range, Presence)
+_PLAIN_CLASSES = frozenset(_PLAIN)
+_OF_ONE_BOX = frozenset((Comparison, Range, Presence, TextMatch, Spatial))
 
 
 def _is_plain(expression: Expression) -> bool:
     """Whether no rule would change anything: so it is with most of what is written, and it saves half the time."""
     if isinstance(expression, And):
-        return all(isinstance(term, _PLAIN) for term in expression.terms)
+        return _PLAIN_CLASSES.issuperset(map(type, expression.terms))
     return isinstance(expression, _PLAIN)
 
 
-def _clauses(node: Expression, work: _Work) -> list[Clause]:
+def _clauses(node: Expression, work: _Work) -> list[_Box]:
     match node:
         case Or(terms=terms):
             clauses = [clause for term in terms for clause in _clauses(term, work)]
@@ -130,14 +136,18 @@ def _clauses(node: Expression, work: _Work) -> list[Clause]:
     return _boxed(node.attribute, _constraint(node))
 
 
-def _conjunction(terms: tuple[Expression, ...], work: _Work) -> list[Clause]:
+def _conjunction(terms: tuple[Expression, ...], work: _Work) -> list[_Box]:
     limits = work.limits
-    met: list[Clause] = [{}]
+    met: list[_Box] = [{}]
     for term in terms:
+        if len(met) == 1 and type(term) in _OF_ONE_BOX:  # as mostly, and it takes a fourth of the time
+            if not _narrow(met[0], term.attribute, _constraint(term), work):  # type: ignore[union-attr,arg-type]
+                return []
+            continue
         options = _clauses(term, work)
         if not options:
             return []
-        if len(met) == len(options) == 1:  # as mostly, and it takes a third of the time
+        if len(met) == len(options) == 1:
             both = _met(met[0], options[0], work)
             if both is None:
                 return []
@@ -150,7 +160,7 @@ def _conjunction(terms: tuple[Expression, ...], work: _Work) -> list[Clause]:
     return met
 
 
-def _bounded(clauses: list[Clause], limits: Limits) -> list[Clause]:
+def _bounded(clauses: list[_Box], limits: Limits) -> list[_Box]:
     if len(clauses) > limits.max_clauses:
         raise BoundError(
             "max_clauses",
@@ -161,30 +171,43 @@ def _bounded(clauses: list[Clause], limits: Limits) -> list[Clause]:
     return clauses
 
 
-def _boxed(attribute: str, constraint: Constraint | None) -> list[Clause]:
+def _boxed(attribute: str, constraint: Constraint | None) -> list[_Box]:
     return [] if constraint is None else [{attribute: constraint}]
 
 
-def _met(one: Clause, other: Clause, work: _Work) -> Clause | None:
+def _met(one: Clause, other: Clause, work: _Work) -> _Box | None:
     work.spend(_STEPS_TO_MEET + len(one) // _COPIED_IN_ONE_STEP)
     met = dict(one)
     for attribute, constraint in other.items():
-        before = met.get(attribute)
-        if before is None:
-            met[attribute] = constraint
-            continue
+        if not _meet(met, attribute, constraint, work):
+            return None
+    return met
+
+
+def _narrow(clause: _Box, attribute: str, constraint: Constraint | None, work: _Work) -> bool:
+    """Have a clause ask for one constraint more, as `_met` does for another clause; whether it can match then."""
+    if constraint is None:
+        return False
+    work.spend(_STEPS_TO_MEET + len(clause) // _COPIED_IN_ONE_STEP)
+    return _meet(clause, attribute, constraint, work)
+
+
+def _meet(clause: _Box, attribute: str, constraint: Constraint, work: _Work) -> bool:
+    before = clause.get(attribute)
+    both: Constraint | None = constraint
+    if before is not None:
         work.spend(cost(before, constraint))
         both = meet(before, constraint)
-        if both is None:
-            return None
-        met[attribute] = both
-    return met
+    if both is None:
+        return False
+    clause[attribute] = both
+    return True
 
 
 def _constraint(leaf: Predicate) -> Constraint | None:
     match leaf:
-        case Comparison(attribute=attribute, operator=operator, value=value):
-            return _comparison(attribute, operator, value)
+        case Comparison():
+            return _comparison(leaf.attribute, leaf.operator, leaf.value)
         case Range(low=low, high=high, low_closed=low_closed, high_closed=high_closed):
             return tidy(Span(kind_of(low), low, low_closed, high, high_closed))
         case TextMatch(operator=TextOperator.STARTS_WITH, pattern=prefix):
@@ -201,9 +224,9 @@ def _constraint(leaf: Predicate) -> Constraint | None:
 
 def _comparison(attribute: str, operator: Comparator, value: Value) -> Constraint | None:
     kind = kind_of(value)
+    if operator is Comparator.EQ:  # by far the most
+        return OneOf(kind, (value,))
     match operator:
-        case Comparator.EQ:
-            return one_of(kind, (value,))
         case Comparator.NE:
             return none_of(kind, attribute, (value,))
         case Comparator.LT | Comparator.LE:
@@ -243,11 +266,11 @@ def after_prefix(prefix: str) -> str | None:
     return None
 
 
-def _without_redundant(clauses: list[Clause], work: _Work) -> list[Clause]:
+def _without_redundant(clauses: list[_Box], work: _Work) -> list[_Box]:
     """The clauses that no other clause makes superfluous; of two equal ones the first stays."""
     if len(clauses) < 2:
         return clauses
-    kept: list[Clause] = []
+    kept: list[_Box] = []
     for clause in sorted(clauses, key=len):
         if not any(_inside(clause, larger, work) for larger in kept):
             kept = [other for other in kept if len(other) < len(clause) or not _inside(other, clause, work)]

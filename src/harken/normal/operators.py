@@ -69,8 +69,10 @@ OperandSource: TypeAlias = Value | Type | None
 def rows_of(constraint: Constraint) -> Sequence[tuple[str, OperandSource]]:
     """The predicates that say a constraint: operator and operand."""
     match constraint:
+        case OneOf(values=(value,)):
+            return [("=", value)]
         case OneOf(values=values):
-            return [("=" if len(values) == 1 else "in", value) for value in values]
+            return [("in", value) for value in values]
         case Span():
             return list(_span_rows(constraint))
         case Absent():

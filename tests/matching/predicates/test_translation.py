@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from harken.compiler import Texts, compile_texts
 from harken.language import parse
 from harken.matching.predicates.table import PredicateTable
-from harken.matching.predicates.translation import translate_few, translate_forms, translate_many
+from harken.matching.predicates.translation import Said, translate_few, translate_many
 from harken.normal.form import normalise
 from tests.strategies import expressions
 
@@ -22,7 +22,8 @@ def test_translating_one_by_one_gives_what_columns_give(several):
     table = compile_texts(Texts(list(range(len(several))), several)).table
     slots = np.arange(len(several))
     predicates = PredicateTable()
-    forms = translate_forms(map(normalise, several), predicates, slots)
+    said = Said.of_forms(map(normalise, several))
+    forms = said.clauses(predicates.intern_many(said.distinct), slots)
     for batch in table.combine_chunks().to_batches():
         many = translate_many(batch, predicates, slots)
         few = translate_few(batch, predicates, slots)
@@ -50,6 +51,7 @@ def test_each_form_of_operand_is_translated_alike(text):
     predicates = PredicateTable()
     few = translate_few(batch, predicates, np.array([7]))
     many = translate_many(batch, predicates, np.array([7]))
-    forms = translate_forms([normalise(parse(text))], predicates, np.array([7]))
+    said = Said.of_forms([normalise(parse(text))])
+    forms = said.clauses(predicates.intern_many(said.distinct), np.array([7]))
     assert [each.tolist() for each in few] == [each.tolist() for each in many]
     assert [each.tolist() for each in forms] == [each.tolist() for each in many]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from harken.errors import CapacityError
 from harken.matching.clusters.kernels.blocks import FREE_CLASSES, cluster_sizes, copy_compact, lines_in_use
-from harken.matching.clusters.kernels.choosing import nothing_asked
+from harken.matching.clusters.kernels.choosing import Asked, nothing_asked
 from harken.matching.clusters.kernels.filters import make_filters
 from harken.matching.clusters.kernels.pairs import pairs_for, sectors_for
 from harken.matching.clusters.kernels.placing import ReadClauses, no_paths, place_clauses, read_clauses, take_out
@@ -114,6 +114,7 @@ class ClusterStore:
         self._filter = GrowingArray(np.int64)
         self._cells = GrowingArray(np.uint64)
         self._pairs = GrowingArray(np.int64, size=IN_PAIRS)
+        self._asked: Asked | None = None
         self._end = 0
         self._first.append(0)
         for _ in (ALL_TABLE, PREDICATE_TABLE, PRESENCE_TABLE, RANGE_TABLE):
@@ -300,10 +301,10 @@ class ClusterStore:
 
     def check_room(self, clauses: int, predicates: int) -> None:
         """CapacityError if there is no number for so many more clauses, or for where they would be."""
-        spare, known = self._spare, int(self._population.values.sum())
-        capacity.check("clauses", known + clauses, capacity.CLAUSES)
+        spare = self._spare.tolist()
+        capacity.check("clauses", int(self._population.values.sum()) + clauses, capacity.CLAUSES)
         # A clause may come to be shared with one before, which takes a number and two owners.
-        owners = max(int(spare[END_SHARED]) + clauses, int(spare[END_NODE]) + 2 * clauses)
+        owners = max(spare[END_SHARED] + clauses, spare[END_NODE] + 2 * clauses)
         capacity.check("owners of clauses", owners, capacity.CLAUSES)
         lines = int(self.free[0]) + (predicates + clauses) // LINE
         capacity.check("cache lines of clusters", lines, capacity.LINES)
@@ -311,7 +312,7 @@ class ClusterStore:
     def place(self, predicates: PredicateArrays, chances: Chances, clauses: Clauses, widest: int) -> None:
         """Put clauses, of so many predicates at most, under their best access paths. Linear in their number."""
         tables, residual, done = self.tables(), np.zeros(widest + 1, np.int64), 0
-        asked, paths = nothing_asked(predicates, tables), no_paths(tables, len(clauses.slot))
+        asked, paths = self._nothing_asked(predicates, tables), no_paths(tables, len(clauses.slot))
         while True:
             done = place_clauses(
                 predicates, tables, self.blocks(), self.free, chances, clauses, done, asked, paths, residual
@@ -319,6 +320,14 @@ class ClusterStore:
             if done == len(clauses.slot):
                 return
             self.grow()
+
+    def _nothing_asked(self, predicates: PredicateArrays, tables: Tables) -> Asked:
+        """Room for what a clause asks for, which is empty again once all are placed; kept while it fits."""
+        asked = self._asked
+        sizes = len(predicates.equal_first), len(tables.base)
+        if asked is None or (len(asked.code), len(asked.key)) != sizes:
+            asked = self._asked = nothing_asked(predicates, tables)
+        return asked
 
     def take_out(
         self, predicates: PredicateArrays, slots: npt.NDArray[np.int64], widest: int

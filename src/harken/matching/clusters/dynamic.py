@@ -20,7 +20,7 @@ from harken.matching.contract import Slots, Stats
 from harken.matching.kernels.layout import FIRST_KEY_TABLE, PREDICATE_TABLE
 from harken.matching.saving import State
 from harken.model.arguments import checked_count, checked_flag, checked_number
-from harken.portions import ALONE, AT_ONCE, BESIDE, Pace, Portions, done_at_once
+from harken.portions import ALONE, AT_ONCE, BESIDE, DONE, Pace, Portions, done_at_once
 
 MOST_TABLES = 256
 
@@ -113,7 +113,8 @@ class DynamicMatcher(KeyedMatcher):
         is_large = max(coming, leaving) >= self._enough() // LARGE_PART
         if self.adapt and (self._foreseen is not None or (is_large and self._is_due())):
             self._changes = 0
-            yield from self.reorganise_in_portions(pace)
+            return self.reorganise_in_portions(pace)
+        return DONE
 
     def _enough(self) -> int:
         """Changes after which the tables are looked at again."""

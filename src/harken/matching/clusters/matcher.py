@@ -54,7 +54,7 @@ from harken.matching.saving import State, counted, require
 from harken.model.arguments import checked_flag
 from harken.model.events import Event, FlatEvent
 from harken.model.expressions import Presence
-from harken.portions import ALONE, AT_ONCE, BESIDE, Needs, Pace, Portions, done_at_once, in_parts
+from harken.portions import ALONE, AT_ONCE, BESIDE, DONE, Needs, Pace, Portions, done_at_once, in_parts
 
 OBSERVED = 16
 """Of so many blocks (or single events) one is looked at for statistics."""
@@ -178,6 +178,8 @@ class ClusterMatcher(EncodedMatcher):
 
     def _have_predicates(self) -> None:
         """Have access paths for predicates that have just been given numbers."""
+        if not self._predicates.has_new():
+            return
         for dimension in self._predicates.renamed():
             self._forget(dimension)
         predicates, rebanded = self._predicates, self._predicates.reband()
@@ -252,9 +254,12 @@ class ClusterMatcher(EncodedMatcher):
 
     def add_in_portions(self, slots: Slots, incoming: Incoming, pace: Pace) -> Portions:
         """As `add`. What subscriptions ask for is read beside those who match, some thousands at a time."""
-        if pace.is_at_once(incoming.clauses):
-            self._take_in(slots, incoming)
-            return
+        if not pace.is_at_once(incoming.clauses):
+            return self._add_part_by_part(slots, incoming, pace)
+        self._take_in(slots, incoming)
+        return DONE
+
+    def _add_part_by_part(self, slots: Slots, incoming: Incoming, pace: Pace) -> Portions:
         with self._changing():
             self._have_slots(int(slots.max()) + 1)
         yield BESIDE
@@ -299,7 +304,7 @@ class ClusterMatcher(EncodedMatcher):
         for change in (coming, -leaving):
             if change:
                 self._maintain(change)
-        yield from ()
+        return DONE
 
     def _redistribute(self, places: npt.NDArray[np.int64], retired: Sequence[int] = ()) -> int:
         """Move the clauses at these directory entries to the best access paths there are; how many moved.

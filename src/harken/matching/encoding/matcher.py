@@ -22,16 +22,16 @@ from harken.matching.encoding.locality import ENCODED, in_event_order
 from harken.matching.encoding.workspace import Workspace
 from harken.matching.events.batch import EventBatch
 from harken.matching.events.mentions import Mentions
+from harken.matching.growing import places_for
 from harken.matching.kernels.layout import Clauses, Events, Results
 from harken.matching.parallel.options import Parallel
 from harken.matching.parallel.team import ALONE, Team, team_of
 from harken.matching.predicates.table import PredicateTable
-from harken.matching.predicates.translation import FEW, Said, translate, translate_forms
+from harken.matching.predicates.translation import FEW, Said, translate
 from harken.matching.saving import State, counted, require
 from harken.model.events import FlatEvent
 from harken.model.expressions import Expression
-from harken.normal.form import NormalForm
-from harken.normal.operators import expression_of, rows_of
+from harken.normal.operators import expression_of
 
 PORTIONS = 4
 """Shares that each of several threads takes one after the other, if they are not given beforehand."""
@@ -79,7 +79,9 @@ class EncodedMatcher(ABC):
         That is told as if nothing of it were known yet.
         """
         if incoming.forms is not None:
-            self._check_room(*_sizes(incoming.forms))
+            said = Said.of_forms(incoming.forms)
+            self._check_room(*said.sizes())
+            self._read = incoming, [said]
             return
         if FEW < incoming.compiled.num_rows <= READ:
             self._read = incoming, [Said.of(each) for each in incoming.compiled.to_batches()]
@@ -103,7 +105,7 @@ class EncodedMatcher(ABC):
 
     def _take_in(self, slots: Slots, incoming: Incoming) -> None:
         with self._changing():
-            self._have_slots(int(slots.max(initial=-1)) + 1)
+            self._have_slots(places_for(slots))
             for clauses in self._translated(slots, incoming):
                 self._predicates.use(clauses.words)
                 self._enter(clauses)
@@ -112,7 +114,8 @@ class EncodedMatcher(ABC):
     def _translated(self, slots: Slots, incoming: Incoming) -> Iterator[Clauses]:
         """The clauses of those that come, part by part; predicates are interned when a part is asked for."""
         if incoming.forms is not None:
-            yield translate_forms(incoming.forms, self._predicates, slots)
+            (known,) = self._read_of(incoming) or [Said.of_forms(incoming.forms)]
+            yield known.clauses(self._predicates.intern_many(known.distinct), slots)
             return
         done = 0
         for batch, said in self._batches_of(incoming):
@@ -167,7 +170,7 @@ class EncodedMatcher(ABC):
         )
         clauses = clauses._replace(words=numbers[clauses.words])
         with self._changing():
-            self._have_slots(int(slots.max(initial=-1)) + 1)
+            self._have_slots(places_for(slots))
             self._predicates.use(clauses.words)
             self._enter(clauses)
             self._slots = len(slots)
@@ -452,13 +455,6 @@ def _some(events: Events, start: int, stop: int) -> Events:
 def _joined(parts: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
     """Arrays one behind the other; a single one is not copied."""
     return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int64), *parts])
-
-
-def _sizes(forms: Sequence[NormalForm]) -> tuple[int, int, int]:
-    """The clauses, predicates and attributes of some normal forms."""
-    clauses = [clause for form in forms for clause in form.clauses]
-    predicates = sum(len(rows_of(each)) for clause in clauses for each in clause.values())
-    return len(clauses), predicates, len(set().union(*clauses))
 
 
 def _at_most(chunks: Sequence[pa.ListArray]) -> tuple[int, int, int]:

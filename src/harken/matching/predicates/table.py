@@ -73,6 +73,7 @@ class PredicateTable:
         self._unsettled: set[int] = set()
         """Dimensions of which tests have come or gone."""
         self._listed = 0
+        self._has_new = False
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -101,6 +102,11 @@ class PredicateTable:
         capacity.check("attributes and kinds", dimensions, capacity.DIMENSIONS)
 
     # ---------------------------------------------------------------- what is known
+
+    def has_new(self) -> bool:
+        """Whether predicates have been given numbers since this was last asked."""
+        has_new, self._has_new = self._has_new, False
+        return has_new
 
     def renamed(self) -> list[int]:
         """The dimensions that have come to stand for something else since this was last asked."""
@@ -187,8 +193,10 @@ class PredicateTable:
                 self._numbers[rows] = number
                 new.append(number)
             found.append(number)
-        self._columns.grow_to(len(self._rows))
-        self._enter(new)
+        if new:
+            self._has_new = True
+            self._columns.grow_to(len(self._rows))
+            self._enter(new)
         return found
 
     def unknown(self, several: Sequence[tuple[Row, ...]]) -> list[tuple[Row, ...]]:

@@ -18,7 +18,7 @@ from harken.matching.predicates.table import PredicateTable
 from harken.normal.columns import NestedClauses, codes, filled, places
 from harken.normal.compiled import NO_TYPE, OPERATOR_CODE, TYPE_CODE, TYPES
 from harken.normal.form import Clause, NormalForm
-from harken.normal.operators import OPERATORS, Operand, constant_of, operand_of, rows_of
+from harken.normal.operators import OPERATORS, Operand, OperandSource, constant_of, operand_of, rows_of
 
 _BOUNDS = frozenset({"<", "<=", ">", ">="})
 _FLOAT, _STRING, _INT, _DECIMAL = (TYPES.index(name) for name in ("float", "string", "int", "decimal"))
@@ -45,39 +45,25 @@ def translate(batch: pa.RecordBatch, predicates: PredicateTable, slots: Slots) -
 def translate_few(batch: pa.RecordBatch, predicates: PredicateTable, slots: Slots) -> Clauses:
     """As `translate`, predicate by predicate."""
     told = batch.column("clauses").to_pylist()
-    return _one_by_one(
-        ([_runs(map(_row_of, clause)) for clause in clauses] for clauses in told), predicates, slots
-    )
+    said = Said.one_by_one([_runs(map(_row_of, clause)) for clause in clauses] for clauses in told)
+    return said.clauses(predicates.intern_many(said.distinct), slots)
 
 
-def translate_forms(forms: Iterable[NormalForm], predicates: PredicateTable, slots: Slots) -> Clauses:
-    """As `translate`, of subscriptions in their normal form."""
-    return _one_by_one((map(_runs_of, form.clauses) for form in forms), predicates, slots)
-
-
-def _one_by_one(
-    told: Iterable[Iterable[Iterable[list[Row]]]], predicates: PredicateTable, slots: Slots
-) -> Clauses:
-    """Subscriptions, their clauses, of those the predicates, and their rows, all one by one."""
-    first, words, owners, alone = [0], list[int](), list[int](), list[bool]()
-    for slot, clauses in zip(slots.tolist(), told, strict=True):
-        before = len(owners)
-        for clause in clauses:
-            words += [predicates.intern(tuple(sorted(set(run)) if len(run) > 1 else run)) for run in clause]
-            first.append(len(words))
-            owners.append(slot)
-        alone += [len(owners) - before == 1] * (len(owners) - before)
-    return Clauses(
-        np.array(first, np.int64), np.array(words, np.int64), np.array(owners, np.int64), np.array(alone, np.bool_)
-    )
-
-
-def _runs_of(clause: Clause) -> Iterator[list[Row]]:
+def _runs_of(clause: Clause) -> list[tuple[Row, ...]]:
+    runs = list[tuple[Row, ...]]()
     for attribute, constraint in clause.items():
-        rows = [
-            (attribute, operator, _plain(operator, operand_of(value))) for operator, value in rows_of(constraint)
-        ]
-        yield from [rows] if len(rows) == 1 else _runs(rows)
+        rows = [(attribute, operator, _operand(operator, value)) for operator, value in rows_of(constraint)]
+        if len(rows) == 1:
+            runs.append((rows[0],))
+        else:
+            runs += _runs(rows)
+    return runs
+
+
+def _operand(operator: str, value: OperandSource) -> Operand:
+    if type(value) is int:  # as most are
+        return Operand("int", value)
+    return _plain(operator, operand_of(value))
 
 
 def _row_of(fields: dict[str, Any]) -> Row:
@@ -114,10 +100,11 @@ def _plainest(decimal: str) -> Operand:
     return operand_of(constant_of(Operand("decimal", text=decimal)))
 
 
-def _runs(rows: Iterable[Row]) -> Iterator[list[Row]]:
+def _runs(rows: Iterable[Row]) -> Iterator[tuple[Row, ...]]:
     """Rows by predicate: neighbours on one attribute that bound it, or list its values, are one."""
     for _, joined in groupby(enumerate(rows), key=lambda each: _run_key(*each)):
-        yield [row for _, row in joined]
+        run = [row for _, row in joined]
+        yield tuple(run) if len(run) == 1 else tuple(sorted(set(run)))
 
 
 def _run_key(at: int, row: Row) -> tuple[str, object]:
@@ -156,6 +143,36 @@ class Said(NamedTuple):
         )
         first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         return cls(distinct, words, first, owner, nested.clause_counts[owner] == 1)
+
+    @classmethod
+    def of_forms(cls, forms: Iterable[NormalForm]) -> Said:
+        """Of a few subscriptions in their normal form."""
+        return cls.one_by_one(map(_runs_of, form.clauses) for form in forms)
+
+    @classmethod
+    def one_by_one(cls, told: Iterable[Iterable[Iterable[tuple[Row, ...]]]]) -> Said:
+        """Of subscriptions, their clauses, of those the predicates, all one by one."""
+        distinct, first = list[tuple[Row, ...]](), [0]
+        owner, alone = list[int](), list[bool]()
+        for at, clauses in enumerate(told):
+            before = len(owner)
+            for clause in clauses:
+                distinct += clause
+                first.append(len(distinct))
+                owner.append(at)
+            alone += [len(owner) - before == 1] * (len(owner) - before)
+        return cls(
+            distinct,
+            np.arange(len(distinct)),
+            np.array(first, np.int64),
+            np.array(owner, np.int64),
+            np.array(alone, np.bool_),
+        )
+
+    def sizes(self) -> tuple[int, int, int]:
+        """The clauses, predicates and attributes, of which no two are taken to be the same, but for attributes."""
+        attributes = {rows[0][0] for rows in self.distinct}
+        return len(self.owner), sum(map(len, self.distinct)), len(attributes)
 
     def clauses(self, numbers: Sequence[int], slots: Slots) -> Clauses:
         """The clauses, now that the predicates have these numbers, and the subscriptions these slots."""

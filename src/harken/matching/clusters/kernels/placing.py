@@ -85,8 +85,8 @@ class Paths(NamedTuple):
 def no_paths(tables: Tables, clauses: int) -> Paths:
     """Room for those of so many clauses, as far as they are placed together."""
     count = min(clauses, TOGETHER)
-    table, key = np.zeros((2, count), np.int64)
-    return Paths(table, key, np.zeros((count, len(tables.base)), np.int64))
+    as_good = np.zeros((count, len(tables.base)), np.int64)
+    return Paths(np.zeros(count, np.int64), np.zeros(count, np.int64), as_good)
 
 
 @tight
