@@ -28,7 +28,7 @@ from harken.model.expressions import Expression
 from harken.model.limits import DEFAULT_LIMITS, Limits
 from harken.model.schema import Schema
 from harken.model.subscriptions import ALWAYS, SubscriptionId, Validity, checked_id
-from harken.symmetric.semantics import Boxes, Covers, boxes_of
+from harken.symmetric.semantics import Boxes, Covers, boxes_of, matches
 
 Side: TypeAlias = Literal["subscriptions", "publications"]
 OTHER: dict[Side, Side] = {"subscriptions": "publications", "publications": "subscriptions"}
@@ -163,6 +163,11 @@ class Store(Outlet[Notice], Protocol):
 
 
 NOTHING = Boxes(())
+
+
+def judged(side: Side, asked: Boxes, held: Boxes, covers: Covers) -> bool:
+    """Whether what is asked about matches what is held on a side."""
+    return matches(asked, held, covers) if side == "subscriptions" else matches(held, asked, covers)
 
 
 def arriving(several: Sequence[Held], moment: datetime) -> list[Boxes]:

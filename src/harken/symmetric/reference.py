@@ -24,10 +24,11 @@ from harken.symmetric.contract import (
     by_id,
     check_kind,
     duplicate,
+    judged,
     named,
     unknown,
 )
-from harken.symmetric.semantics import Boxes, Covers, boxes_of, matches
+from harken.symmetric.semantics import Boxes, Covers, boxes_of
 
 
 class ReferenceStore:
@@ -94,7 +95,7 @@ class ReferenceStore:
             (place, held.id)
             for place, boxes in enumerate(asked)
             for held in holding
-            if _match(side, boxes, held.boxes, covers)
+            if judged(side, boxes, held.boxes, covers)
         ]
 
     def matched(
@@ -160,7 +161,3 @@ class ReferenceStore:
 
     def _is_claimed(self, number: int, moment: datetime) -> bool:
         return number in self._claimed and moment < self._claimed[number]
-
-
-def _match(side: Side, asked: Boxes, held: Boxes, covers: Covers) -> bool:
-    return matches(asked, held, covers) if side == "subscriptions" else matches(held, asked, covers)

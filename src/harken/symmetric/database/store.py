@@ -21,6 +21,7 @@ from harken.symmetric.contract import (
     OTHER,
     Held,
     Notice,
+    Outlet,
     Pair,
     Side,
     arriving,
@@ -41,6 +42,7 @@ from harken.symmetric.database.schema import HOLDS, SIDES, Layout, clause_number
 from harken.symmetric.database.sides import OpenSide
 from harken.symmetric.database.sql import dialect_of
 from harken.symmetric.database.sql.dialect import Dialect, Row
+from harken.symmetric.outbox import Keeping
 from harken.symmetric.semantics import Box, Boxes, Covers
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ _ENCODINGS: dict[str, Callable[[Dialect], Encoding]] = {"ranges": RangeEncoding,
 _KEPT = ("number", "id", "said", "valid_until", "clauses", "always", "valid_from")
 
 
-class DatabaseStore:
+class DatabaseStore(Keeping[Notice]):
     """Constraints in tables of SQLite (`sqlite:///market.db`) or PostgreSQL (`postgresql://user@host/database`).
 
     Tables are made on first use, in `schema_name` if one is given (on SQLite it becomes part of their names). Two
@@ -231,26 +233,7 @@ class DatabaseStore:
     def notices(self, limit: int) -> list[Notice]:
         """The oldest notices that nobody has settled."""
         with self._read("read notices") as opened:
-            return self._notices.waiting(opened.connection, limit)
-
-    def claim(self, limit: int, until: datetime, *, at: datetime | None = None) -> list[Notice]:
-        """The oldest notices that nobody has a claim on, and claim them; nobody waits for others who do."""
-        begin = moment_of(at)
-        return self._write(
-            "claim notices", lambda connection, _: self._notices.claim(connection, limit, until, begin)
-        )
-
-    def release(self, numbers: Iterable[int], until: datetime) -> None:
-        """Give notices back that are still claimed until then."""
-        if left := list(numbers):
-            self._write("release notices", lambda connection, _: self._notices.release(connection, left, until))
-        self._database.check_open("release notices")
-
-    def settle(self, numbers: Iterable[int]) -> None:
-        """Forget notices that were delivered."""
-        if done := list(numbers):
-            self._write("settle notices", lambda connection, _: self._notices.settle(connection, done))
-        self._database.check_open("settle notices")
+            return self._notices.on(opened.connection).waiting(limit)
 
     def close(self) -> None:
         """Let go of connections. All other calls afterwards raise ClosedError."""
@@ -272,6 +255,9 @@ class DatabaseStore:
             return work(self._joined, False)
         self._prepare()
         return self._database.write(attempted, work)
+
+    def _with_outbox(self, attempted: str, work: Callable[[Outlet[Notice]], Result]) -> Result:
+        return self._write(attempted, lambda connection, _: work(self._notices.on(connection)))
 
     def _prepare(self) -> None:
         if self._is_prepared:
