@@ -9,7 +9,7 @@ a call that fails, whatever the reason, has changed nothing; calls come from any
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol, TypeAlias, TypeVar
@@ -175,14 +175,15 @@ def arriving(several: Sequence[Held], moment: datetime) -> list[Boxes]:
     return [each.boxes if each.holds_at(moment) else NOTHING for each in several]
 
 
-def by_id(side: Side, several: Iterable[Held], *, replace: bool = False) -> dict[SubscriptionId, Held]:
-    """Constraints by their ids: the last of each or, unless it may replace others, DuplicateSubscriptionError."""
-    kept: dict[SubscriptionId, Held] = {}
-    for each in several:
-        if each.id in kept and not replace:
-            raise duplicate(side, each.id)
-        kept[each.id] = each
-    return kept
+def check_new(side: Side, ids: Sequence[SubscriptionId], taken: Mapping[SubscriptionId, object]) -> None:
+    """DuplicateSubscriptionError if an id is taken or comes twice."""
+    if len(set(ids)) == len(ids) and taken.keys().isdisjoint(ids):
+        return
+    seen: set[SubscriptionId] = set()
+    for id in ids:
+        if id in taken or id in seen:
+            raise duplicate(side, id)
+        seen.add(id)
 
 
 def named(

@@ -21,9 +21,8 @@ from harken.symmetric.contract import (
     Pair,
     Side,
     arriving,
-    by_id,
     check_kind,
-    duplicate,
+    check_new,
     judged,
     named,
     unknown,
@@ -53,11 +52,11 @@ class ReferenceStore:
         """Keep constraints, and compare each with all of the other side."""
         moment = moment_of(at)
         held = self._held[side]
-        check_kind(side, next(iter(held), None), [each.id for each in several])
-        fresh = by_id(side, several, replace=replace)
-        if taken := [id for id in fresh if id in held and not replace]:
-            raise duplicate(side, taken[0])
-        held |= fresh
+        ids = [each.id for each in several]
+        check_kind(side, next(iter(held), None), ids)
+        if not replace:
+            check_new(side, ids, held)
+        held |= zip(ids, several, strict=True)
         pairs = self.match(OTHER[side], arriving(several, moment), covers, at=moment)
         if notify:
             for publication, subscription in named(side, several, pairs):

@@ -16,7 +16,7 @@ from harken.errors import ArgumentError
 from harken.locking import SharedLock
 from harken.model.schema import Schema
 from harken.model.subscriptions import SubscriptionId, moment_of
-from harken.normal.operators import microseconds
+from harken.normal.operators import microseconds, moment_from
 from harken.symmetric.contract import (
     OTHER,
     Held,
@@ -25,9 +25,8 @@ from harken.symmetric.contract import (
     Pair,
     Side,
     arriving,
-    by_id,
     check_kind,
-    duplicate,
+    check_new,
     named,
     unknown,
 )
@@ -37,7 +36,7 @@ from harken.symmetric.database.loading import held_of
 from harken.symmetric.database.outbox import TableOutbox
 from harken.symmetric.database.paper.encoding import PaperEncoding
 from harken.symmetric.database.ranges.encoding import RangeEncoding
-from harken.symmetric.database.rows import id_of, id_text, moment_from
+from harken.symmetric.database.rows import id_of, id_text
 from harken.symmetric.database.schema import HOLDS, SIDES, Layout, clause_number
 from harken.symmetric.database.sides import OpenSide
 from harken.symmetric.database.sql import dialect_of
@@ -127,7 +126,7 @@ class DatabaseStore(Keeping[Notice]):
         at: datetime | None = None,
     ) -> list[Pair]:
         """Keep constraints, match each with the other side, and note the matches: all of it, or nothing."""
-        kept = by_id(side, several, replace=replace)
+        kept = {each.id: each for each in several}
         moment = moment_of(at)
 
         def work(connection: Connection, alone: bool) -> list[Pair]:
@@ -135,7 +134,7 @@ class DatabaseStore(Keeping[Notice]):
             if replace:
                 self._forget(opened, kept)
             else:
-                self._check_new(opened, kept)
+                self._check_new(opened, several)
             self._add(opened, kept.values())
             asked = arriving(several, moment)
             pairs = self._matches(self._open(connection, OTHER[side]), asked, covers, moment)
@@ -299,12 +298,10 @@ class DatabaseStore(Keeping[Notice]):
             id, restored, json.loads(said), *(None if each is None else moment_from(each) for each in times)
         )
 
-    def _check_new(self, side: OpenSide, ids: Iterable[SubscriptionId]) -> None:
-        """DuplicateSubscriptionError if one of the ids is taken."""
-        taken = _among(side, f"SELECT id, number FROM {side.table()} WHERE", ids)
-        for id in ids:
-            if id in taken:
-                raise duplicate(side.name, id)
+    def _check_new(self, side: OpenSide, several: Iterable[Held]) -> None:
+        """DuplicateSubscriptionError if one of the ids is taken or comes twice."""
+        ids = [each.id for each in several]
+        check_new(side.name, ids, _among(side, f"SELECT id, number FROM {side.table()} WHERE", ids))
 
     def _forget(self, side: OpenSide, ids: Iterable[SubscriptionId]) -> dict[SubscriptionId, int]:
         """Remove those that are there, with all their rows."""
@@ -332,7 +329,7 @@ class DatabaseStore(Keeping[Notice]):
     def _load(self, side: OpenSide, coming: Iterator[Held], count: int) -> None:
         spread = None
         while several := list(islice(coming, _AT_ONCE)):
-            self._check_new(side, by_id(side.name, several))
+            self._check_new(side, several)
             if spread is None:
                 spread = Spread.of((box for each in several for box in each.boxes.boxes if box), count)
             self._add(side, several, spread)

@@ -8,9 +8,9 @@ from functools import reduce
 
 import numpy as np
 
+from harken.matching.runs import changes, edges, ranges, starts
 from harken.symmetric.memory.constants import Constants, join_constants
 from harken.symmetric.memory.kernels.layout import ClauseRows, Mask, Places, Words
-from harken.symmetric.memory.runs import changes, edges, ranges, starts
 
 MOST_ROWS = 4096
 """Rows that splitting one clause may make."""

@@ -19,12 +19,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from harken.matching.runs import changes, edges, ranges, starts
 from harken.model import capacity
 from harken.symmetric.memory.clauses import Clauses, runs_of, taken
 from harken.symmetric.memory.kernels import layout
 from harken.symmetric.memory.kernels.building import pack
 from harken.symmetric.memory.kernels.layout import FAN, HEADER, IN_PLACE, ClauseRows, Mask, Places, Words
-from harken.symmetric.memory.runs import changes, edges, ranges, starts
 
 MOST_TREES = 4096
 """Trees of clauses in place. Each is looked at by itself: with too many of them little would be won."""

@@ -80,10 +80,7 @@ class MemoryStore(Keeping[Notice]):
 
         def work() -> list[Pair]:
             own = self._side(side)
-            own.records.check_kind(ids)
-            if not replace:
-                own.records.check_new(ids)
-            own.records.check_room(len(several))
+            own.records.check_coming(ids, replace=replace)
             pairs = self._match(OTHER[side], arriving(several, moment), covers, moment)
             own.put({each.id: each for each in several}.values())
             if notify:
@@ -102,9 +99,7 @@ class MemoryStore(Keeping[Notice]):
 
         def work() -> None:
             own = self._side(side)
-            own.records.check_kind(ids[:1])  # a column is of one kind
-            own.records.check_new(ids)
-            own.records.check_room(len(ids))
+            own.records.check_coming(ids, are_alike=True)  # as a column is
             own.load(ids, table, schema)
 
         self._change(work)
@@ -132,7 +127,7 @@ class MemoryStore(Keeping[Notice]):
         def work() -> dict[SubscriptionId, Boxes]:
             records = self._side(side).records
             found = self._match(side, [asked], covers, moment)
-            return {id: records.boxes_at(records.slot_of[id]) for _, id in found}
+            return {id: records.held_at(records.slot_of[id]).boxes for _, id in found}
 
         return self.look(work)
 
