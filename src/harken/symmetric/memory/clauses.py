@@ -55,11 +55,11 @@ class Clauses:
         lists points on several axes is split on that with the most.
         """
         rows, (clause, at) = self.rows, runs_of(self.rows)
+        if len(at) == len(clause):
+            return self
         points, clause = np.diff(np.append(at, len(clause))), clause[at]
-        chosen = np.flatnonzero(points > 1)
+        chosen = np.flatnonzero((points > 1) & np.logical_and.reduceat(rows.low == rows.high, at))
         chosen = chosen[points[chosen] * (np.diff(rows.first)[clause[chosen]] - points[chosen] + 1) <= MOST_ROWS]
-        if len(chosen):
-            chosen = chosen[np.logical_and.reduceat(rows.low == rows.high, at)[chosen]]
         if not len(chosen):
             return self
         chosen = chosen[np.lexsort((-points[chosen], clause[chosen]))]

@@ -145,6 +145,8 @@ def _least_crowded(rows: ClauseRows, leads: Mask, codes: Places) -> Words:
     What overlaps on an axis is what begins no later, less what ends before. Both are counted through all axes: on
     those before, as many end as begin.
     """
+    if not len(rows.axis):
+        return rows.axis
     base = starts(codes + 1)[rows.axis]
     size = int((codes + 1).sum())
     begun, ended = (np.cumsum(np.bincount(base + at, minlength=size)) for at in (rows.low, rows.high + 1))
@@ -154,8 +156,8 @@ def _least_crowded(rows: ClauseRows, leads: Mask, codes: Places) -> Words:
     leading = np.flatnonzero(leads[axis])
     # The lesser of its two axes, where a dimension has two; of dimensions alike, the first.
     crowd = np.minimum.reduceat(crowd, leading) * len(at) + leading
-    fewest = np.minimum.reduceat(crowd, np.flatnonzero(changes(clause[leading])))
-    return axis[fewest % len(at)] if len(at) else axis
+    fewest: Places = np.minimum.reduceat(crowd, np.flatnonzero(changes(clause[leading]))) % len(at)
+    return axis[fewest]
 
 
 def _by_dimension(boxes: ClauseRows, leads: Mask, clause: Places, row: Places) -> _Items:
