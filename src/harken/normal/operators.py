@@ -137,6 +137,11 @@ def microseconds(moment: datetime) -> int:
     return (moment - EPOCH) // _MICROSECOND
 
 
+def moment_from(count: int) -> datetime:
+    """Back from microseconds since 1970."""
+    return EPOCH + int(count) * _MICROSECOND
+
+
 CALENDAR: dict[Type, tuple[int, int]] = {
     Type.DATE: (operand_of(date.min).integer, operand_of(date.max).integer),
     Type.TIMESTAMP: (

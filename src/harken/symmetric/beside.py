@@ -73,15 +73,7 @@ class EngineBeside:
         singly, tables = store.contents("subscriptions")
         for table in tables:
             engine.subscribe_many(table)
-        engine.subscribe_many(
-            {
-                "id": each.id,
-                "expression": each.text,
-                "valid_from": each.valid_from,
-                "valid_until": each.valid_until,
-            }
-            for each in singly
-        )
+        engine.subscribe_many(map(_row, singly))
         self._engine = engine
 
 

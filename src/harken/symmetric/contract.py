@@ -9,7 +9,7 @@ a call that fails, whatever the reason, has changed nothing; calls come from any
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol, TypeAlias, TypeVar
@@ -28,7 +28,7 @@ from harken.model.expressions import Expression
 from harken.model.limits import DEFAULT_LIMITS, Limits
 from harken.model.schema import Schema
 from harken.model.subscriptions import ALWAYS, SubscriptionId, Validity, checked_id
-from harken.symmetric.semantics import Boxes, Covers, boxes_of
+from harken.symmetric.semantics import Boxes, Covers, boxes_of, matches
 
 Side: TypeAlias = Literal["subscriptions", "publications"]
 OTHER: dict[Side, Side] = {"subscriptions": "publications", "publications": "subscriptions"}
@@ -165,19 +165,25 @@ class Store(Outlet[Notice], Protocol):
 NOTHING = Boxes(())
 
 
+def judged(side: Side, asked: Boxes, held: Boxes, covers: Covers) -> bool:
+    """Whether what is asked about matches what is held on a side."""
+    return matches(asked, held, covers) if side == "subscriptions" else matches(held, asked, covers)
+
+
 def arriving(several: Sequence[Held], moment: datetime) -> list[Boxes]:
     """What constraints that arrive at a moment ask of the other side; those that do not hold then, nothing."""
     return [each.boxes if each.holds_at(moment) else NOTHING for each in several]
 
 
-def by_id(side: Side, several: Iterable[Held], *, replace: bool = False) -> dict[SubscriptionId, Held]:
-    """Constraints by their ids: the last of each or, unless it may replace others, DuplicateSubscriptionError."""
-    kept: dict[SubscriptionId, Held] = {}
-    for each in several:
-        if each.id in kept and not replace:
-            raise duplicate(side, each.id)
-        kept[each.id] = each
-    return kept
+def check_new(side: Side, ids: Sequence[SubscriptionId], taken: Mapping[SubscriptionId, object]) -> None:
+    """DuplicateSubscriptionError if an id is taken or comes twice."""
+    if len(set(ids)) == len(ids) and taken.keys().isdisjoint(ids):
+        return
+    seen: set[SubscriptionId] = set()
+    for id in ids:
+        if id in taken or id in seen:
+            raise duplicate(side, id)
+        seen.add(id)
 
 
 def named(

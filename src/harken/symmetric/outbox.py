@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from itertools import islice
 from typing import Generic, TypeAlias
 
-from harken.symmetric.contract import Item
-from harken.symmetric.guarding import Journal
+from harken.model.subscriptions import moment_of
+from harken.symmetric.contract import Item, Outlet
+from harken.symmetric.guarding import Journal, Result
 
 _Waiting: TypeAlias = tuple[Item, datetime | None]
 """What waits, and until when somebody has a claim on it."""
+
+
+class Keeping(Generic[Item]):
+    """An outlet that keeps an outbox with other things, and changes it as it changes those."""
+
+    _attempts = ("claim notices", "release notices", "settle notices")
+    """What calls are named if they fail."""
+
+    @abstractmethod
+    def _with_outbox(self, attempted: str, work: Callable[[Outlet[Item]], Result]) -> Result:
+        """Do some work on the outbox in one transaction, perhaps again if another one got in its way."""
+
+    def claim(self, limit: int, until: datetime, *, at: datetime | None = None) -> list[Item]:
+        """The oldest that nobody has a claim on, and claim them."""
+        moment = moment_of(at)
+        return self._with_outbox(self._attempts[0], lambda outbox: outbox.claim(limit, until, at=moment))
+
+    def release(self, numbers: Iterable[int], until: datetime) -> None:
+        """Give back what is still claimed until then."""
+        given = list(numbers)
+        self._with_outbox(self._attempts[1], lambda outbox: outbox.release(given, until))
+
+    def settle(self, numbers: Iterable[int]) -> None:
+        """Forget what was told."""
+        given = list(numbers)
+        self._with_outbox(self._attempts[2], lambda outbox: outbox.settle(given))
 
 
 class Outbox(Generic[Item]):
@@ -29,8 +57,9 @@ class Outbox(Generic[Item]):
         """The oldest, claimed or not."""
         return [item for item, _ in islice(self._by_number.values(), limit)]
 
-    def claim(self, limit: int, until: datetime, moment: datetime) -> list[Item]:
+    def claim(self, limit: int, until: datetime, *, at: datetime | None = None) -> list[Item]:
         """The oldest that nobody has a claim on at a moment, which are claimed."""
+        moment = moment_of(at)
         waiting = self._by_number.values()
         free = (item for item, claimed_until in waiting if claimed_until is None or claimed_until <= moment)
         found = list(islice(free, limit))

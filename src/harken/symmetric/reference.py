@@ -21,13 +21,13 @@ from harken.symmetric.contract import (
     Pair,
     Side,
     arriving,
-    by_id,
     check_kind,
-    duplicate,
+    check_new,
+    judged,
     named,
     unknown,
 )
-from harken.symmetric.semantics import Boxes, Covers, boxes_of, matches
+from harken.symmetric.semantics import Boxes, Covers, boxes_of
 
 
 class ReferenceStore:
@@ -52,11 +52,11 @@ class ReferenceStore:
         """Keep constraints, and compare each with all of the other side."""
         moment = moment_of(at)
         held = self._held[side]
-        check_kind(side, next(iter(held), None), [each.id for each in several])
-        fresh = by_id(side, several, replace=replace)
-        if taken := [id for id in fresh if id in held and not replace]:
-            raise duplicate(side, taken[0])
-        held |= fresh
+        ids = [each.id for each in several]
+        check_kind(side, next(iter(held), None), ids)
+        if not replace:
+            check_new(side, ids, held)
+        held |= zip(ids, several, strict=True)
         pairs = self.match(OTHER[side], arriving(several, moment), covers, at=moment)
         if notify:
             for publication, subscription in named(side, several, pairs):
@@ -94,7 +94,7 @@ class ReferenceStore:
             (place, held.id)
             for place, boxes in enumerate(asked)
             for held in holding
-            if _match(side, boxes, held.boxes, covers)
+            if judged(side, boxes, held.boxes, covers)
         ]
 
     def matched(
@@ -160,7 +160,3 @@ class ReferenceStore:
 
     def _is_claimed(self, number: int, moment: datetime) -> bool:
         return number in self._claimed and moment < self._claimed[number]
-
-
-def _match(side: Side, asked: Boxes, held: Boxes, covers: Covers) -> bool:
-    return matches(asked, held, covers) if side == "subscriptions" else matches(held, asked, covers)

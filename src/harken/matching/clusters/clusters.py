@@ -50,6 +50,7 @@ from harken.matching.kernels.layout import (
     PredicateArrays,
     Tables,
 )
+from harken.matching.runs import edges
 from harken.matching.saving import State
 from harken.model import capacity
 
@@ -353,7 +354,7 @@ class ClusterStore:
             read_clauses(predicates, self.tables(), self.blocks(), places, wanted, clause, read)
             count, length = read.counts.tolist()
         alone = np.bincount(read.slot, minlength=len(wanted))[read.slot] == 1
-        return Clauses(np.concatenate([[0], np.cumsum(read.size)]), read.words, read.slot, alone)
+        return Clauses(edges(read.size), read.words, read.slot, alone)
 
     def entries_of(self, slot: int) -> list[tuple[int, int]]:
         """The clauses of a subscription: the block and the entry id of each."""

@@ -22,7 +22,7 @@ from harken.matching.parallel.team import ALONE, Team
 from harken.matching.predicates.dimensions import Dimension
 from harken.matching.predicates.ordering import DENSE
 from harken.matching.predicates.table import PredicateTable
-from harken.matching.structures.tries import within_groups
+from harken.matching.runs import ranges, starts
 from harken.model.events import FlatEvent
 from harken.model.numbers import INT_MAX, INT_MIN, Exact
 from harken.model.values import Kind
@@ -308,10 +308,9 @@ def _in_rows(
     """The rows whose values satisfy predicates, which are known by the places of these among the distinct ones."""
     numbers = numbers[np.argsort(passed, kind="stable")]
     sizes = np.bincount(passed, minlength=distinct)
-    first = np.cumsum(sizes) - sizes
     rows = np.flatnonzero(places >= 0)
     its_sizes = sizes[places[rows]]
-    entries = np.repeat(first[places[rows]], its_sizes) + within_groups(its_sizes)
+    entries = ranges(starts(sizes)[places[rows]], its_sizes)
     return np.repeat(rows, its_sizes), numbers[entries]
 
 

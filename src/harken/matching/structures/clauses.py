@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from harken.matching.growing import GrowingArray
 from harken.matching.kernels.layout import Clauses
+from harken.matching.runs import edges
 from harken.matching.saving import State, counted, require
 from harken.matching.structures.kernels.clauses import (
     END,
@@ -128,7 +129,7 @@ class ClauseContents:
         )
         read_clauses(contents, slots, counts, size, slot, words)
         alone = np.bincount(slot, minlength=1)[slot] == 1
-        return Clauses(np.concatenate([[0], np.cumsum(size)]), words, slot, alone)
+        return Clauses(edges(size), words, slot, alone)
 
     def have_slots(self, count: int) -> None:
         """Have a place for every slot below this one."""

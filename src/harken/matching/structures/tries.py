@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harken.matching.runs import ranges
 from harken.matching.structures.kernels.tries import (
     BYTES,
     NO_END,
@@ -56,7 +57,7 @@ class PatternTrie:
         found = self._found(texts)
         first = self._trie.entry_first
         sizes = first[found.end + 1] - first[found.end]
-        entries = np.repeat(first[found.end], sizes) + within_groups(sizes)
+        entries = ranges(first[found.end], sizes)
         return np.repeat(found.text, sizes), self.order[entries]
 
     def find_in(self, text: Texts) -> list[int]:
@@ -134,8 +135,3 @@ def _all_of(find: Callable[[Found], int]) -> Found:
         if count <= room:
             return Found(found.text[:count], found.end[:count])
         room = count
-
-
-def within_groups(sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """For groups of these sizes, the place of every member within its group."""
-    return np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)

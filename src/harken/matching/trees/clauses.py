@@ -9,6 +9,7 @@ from harken.matching.contract import Slots
 from harken.matching.growing import GrowingArray
 from harken.matching.kernels.layout import Clauses, PredicateArrays
 from harken.matching.predicates.soundness import in_use
+from harken.matching.runs import edges
 from harken.matching.saving import State, require
 from harken.matching.trees.kernels.keeping import (
     contents_are_sound,
@@ -126,7 +127,7 @@ class TreeClauses:
         words = np.zeros(counts[1], np.int64)
         read_clauses(contents, slots, counts, size, slot, words)
         alone = np.bincount(slot, minlength=1)[slot] == 1
-        return Clauses(np.concatenate([[0], np.cumsum(size)]), words, slot, alone)
+        return Clauses(edges(size), words, slot, alone)
 
     def compacted(self) -> TreeClauses:
         """The same without those that have left, numbered anew. Linear in the number of clauses."""

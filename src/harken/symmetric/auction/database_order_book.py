@@ -8,12 +8,12 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from harken.model.subscriptions import moment_of
 from harken.symmetric.auction.order_book import BestChanged, Entry, Role
-from harken.symmetric.contract import Store
+from harken.symmetric.contract import Outlet, Store
 from harken.symmetric.database.connections import Result, run
 from harken.symmetric.database.outbox import TableOutbox
 from harken.symmetric.database.store import DatabaseStore
+from harken.symmetric.outbox import Keeping
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 _TABLES = ("auction_entries", "auction_leaders", "auction_changes")
 
 
-class DatabaseOrderBook:
+class DatabaseOrderBook(Keeping[BestChanged]):
     """A book that processes share, beside the tables of a store."""
 
+    _attempts = ("claim what changed", "release what was not told", "settle what was told")
     _connection: Connection
     """In the middle of a transaction."""
 
@@ -129,24 +130,5 @@ class DatabaseOrderBook:
         )
         return [replace(each, number=run(self._connection, add, asdict(each)).scalar_one()) for each in changes]
 
-    # ---------------------------------------------------------------- what is to be told
-
-    def claim(self, limit: int, until: datetime, *, at: datetime | None = None) -> list[BestChanged]:
-        """What is to be told and nobody has a claim on."""
-        moment = moment_of(at)
-        return self._kept.together(
-            "claim what changed",
-            lambda _, connection: self._untold.claim(connection, limit, until, moment),
-        )
-
-    def release(self, numbers: Iterable[int], until: datetime) -> None:
-        """Give back what is still claimed until then."""
-        left = list(numbers)  # which may be tried again
-        self._kept.together(
-            "release what was not told", lambda _, connection: self._untold.release(connection, left, until)
-        )
-
-    def settle(self, numbers: Iterable[int]) -> None:
-        """Forget what was told."""
-        done = list(numbers)
-        self._kept.together("settle what was told", lambda _, connection: self._untold.settle(connection, done))
+    def _with_outbox(self, attempted: str, work: Callable[[Outlet[BestChanged]], Result]) -> Result:
+        return self._kept.together(attempted, lambda _, connection: work(self._untold.on(connection)))

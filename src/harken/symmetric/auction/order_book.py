@@ -12,10 +12,9 @@ from datetime import datetime
 from itertools import count
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 
-from harken.model.subscriptions import moment_of
 from harken.symmetric.contract import Outlet, Store
 from harken.symmetric.guarding import Result
-from harken.symmetric.outbox import Outbox
+from harken.symmetric.outbox import Keeping, Outbox
 
 if TYPE_CHECKING:
     from harken.symmetric.memory import MemoryStore
@@ -87,7 +86,7 @@ class OrderBook(Outlet[BestChanged], Protocol):
         """Keep what is to be told, under the next numbers."""
 
 
-class MemoryOrderBook:
+class MemoryOrderBook(Keeping[BestChanged]):
     """A book in dictionaries, changed together with a store in memory, and as safely."""
 
     def __init__(self, store: MemoryStore) -> None:
@@ -161,17 +160,5 @@ class MemoryOrderBook:
         self._changes.add(numbered)
         return numbered
 
-    def claim(self, limit: int, until: datetime, *, at: datetime | None = None) -> list[BestChanged]:
-        """What is to be told and nobody has a claim on."""
-        moment = moment_of(at)
-        return self.together("claim what changed", lambda book: book._changes.claim(limit, until, moment))
-
-    def release(self, numbers: Iterable[int], until: datetime) -> None:
-        """Give back what is still claimed until then."""
-        left = list(numbers)
-        self.together("release what was not told", lambda book: book._changes.release(left, until))
-
-    def settle(self, numbers: Iterable[int]) -> None:
-        """Forget what was told."""
-        done = list(numbers)
-        self.together("settle what was told", lambda book: book._changes.settle(done))
+    def _with_outbox(self, attempted: str, work: Callable[[Outlet[BestChanged]], Result]) -> Result:
+        return self.together(attempted, lambda book: work(book._changes))

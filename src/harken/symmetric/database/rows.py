@@ -11,13 +11,13 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date
 from enum import IntEnum
 from typing import Any, NamedTuple, TypeAlias
 
 from harken.model.subscriptions import SubscriptionId
 from harken.model.values import Box, Kind, Point, Value
-from harken.normal.operators import EPOCH, microseconds
+from harken.normal.operators import microseconds, moment_from
 from harken.symmetric.pointsets import Anything, Interval, Intervals, Lying, PointSet, Shapes
 
 Key: TypeAlias = int | float | bytes
@@ -83,11 +83,6 @@ class _Coding(NamedTuple):
 def _number(key: Any) -> int | float:
     """A number as databases give it back: a decimal on PostgreSQL."""
     return int(key) if math.isfinite(key) and key == int(key) else float(key)
-
-
-def moment_from(count: int) -> datetime:
-    """Back from microseconds since 1970."""
-    return EPOCH + timedelta(microseconds=int(count))
 
 
 _CODINGS = {

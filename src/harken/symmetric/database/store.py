@@ -16,17 +16,17 @@ from harken.errors import ArgumentError
 from harken.locking import SharedLock
 from harken.model.schema import Schema
 from harken.model.subscriptions import SubscriptionId, moment_of
-from harken.normal.operators import microseconds
+from harken.normal.operators import microseconds, moment_from
 from harken.symmetric.contract import (
     OTHER,
     Held,
     Notice,
+    Outlet,
     Pair,
     Side,
     arriving,
-    by_id,
     check_kind,
-    duplicate,
+    check_new,
     named,
     unknown,
 )
@@ -36,11 +36,12 @@ from harken.symmetric.database.loading import held_of
 from harken.symmetric.database.outbox import TableOutbox
 from harken.symmetric.database.paper.encoding import PaperEncoding
 from harken.symmetric.database.ranges.encoding import RangeEncoding
-from harken.symmetric.database.rows import id_of, id_text, moment_from
+from harken.symmetric.database.rows import id_of, id_text
 from harken.symmetric.database.schema import HOLDS, SIDES, Layout, clause_number
 from harken.symmetric.database.sides import OpenSide
 from harken.symmetric.database.sql import dialect_of
 from harken.symmetric.database.sql.dialect import Dialect, Row
+from harken.symmetric.outbox import Keeping
 from harken.symmetric.semantics import Box, Boxes, Covers
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ _ENCODINGS: dict[str, Callable[[Dialect], Encoding]] = {"ranges": RangeEncoding,
 _KEPT = ("number", "id", "said", "valid_until", "clauses", "always", "valid_from")
 
 
-class DatabaseStore:
+class DatabaseStore(Keeping[Notice]):
     """Constraints in tables of SQLite (`sqlite:///market.db`) or PostgreSQL (`postgresql://user@host/database`).
 
     Tables are made on first use, in `schema_name` if one is given (on SQLite it becomes part of their names). Two
@@ -125,7 +126,7 @@ class DatabaseStore:
         at: datetime | None = None,
     ) -> list[Pair]:
         """Keep constraints, match each with the other side, and note the matches: all of it, or nothing."""
-        kept = by_id(side, several, replace=replace)
+        kept = {each.id: each for each in several}
         moment = moment_of(at)
 
         def work(connection: Connection, alone: bool) -> list[Pair]:
@@ -133,7 +134,7 @@ class DatabaseStore:
             if replace:
                 self._forget(opened, kept)
             else:
-                self._check_new(opened, kept)
+                self._check_new(opened, several)
             self._add(opened, kept.values())
             asked = arriving(several, moment)
             pairs = self._matches(self._open(connection, OTHER[side]), asked, covers, moment)
@@ -231,26 +232,7 @@ class DatabaseStore:
     def notices(self, limit: int) -> list[Notice]:
         """The oldest notices that nobody has settled."""
         with self._read("read notices") as opened:
-            return self._notices.waiting(opened.connection, limit)
-
-    def claim(self, limit: int, until: datetime, *, at: datetime | None = None) -> list[Notice]:
-        """The oldest notices that nobody has a claim on, and claim them; nobody waits for others who do."""
-        begin = moment_of(at)
-        return self._write(
-            "claim notices", lambda connection, _: self._notices.claim(connection, limit, until, begin)
-        )
-
-    def release(self, numbers: Iterable[int], until: datetime) -> None:
-        """Give notices back that are still claimed until then."""
-        if left := list(numbers):
-            self._write("release notices", lambda connection, _: self._notices.release(connection, left, until))
-        self._database.check_open("release notices")
-
-    def settle(self, numbers: Iterable[int]) -> None:
-        """Forget notices that were delivered."""
-        if done := list(numbers):
-            self._write("settle notices", lambda connection, _: self._notices.settle(connection, done))
-        self._database.check_open("settle notices")
+            return self._notices.on(opened.connection).waiting(limit)
 
     def close(self) -> None:
         """Let go of connections. All other calls afterwards raise ClosedError."""
@@ -272,6 +254,9 @@ class DatabaseStore:
             return work(self._joined, False)
         self._prepare()
         return self._database.write(attempted, work)
+
+    def _with_outbox(self, attempted: str, work: Callable[[Outlet[Notice]], Result]) -> Result:
+        return self._write(attempted, lambda connection, _: work(self._notices.on(connection)))
 
     def _prepare(self) -> None:
         if self._is_prepared:
@@ -313,12 +298,10 @@ class DatabaseStore:
             id, restored, json.loads(said), *(None if each is None else moment_from(each) for each in times)
         )
 
-    def _check_new(self, side: OpenSide, ids: Iterable[SubscriptionId]) -> None:
-        """DuplicateSubscriptionError if one of the ids is taken."""
-        taken = _among(side, f"SELECT id, number FROM {side.table()} WHERE", ids)
-        for id in ids:
-            if id in taken:
-                raise duplicate(side.name, id)
+    def _check_new(self, side: OpenSide, several: Iterable[Held]) -> None:
+        """DuplicateSubscriptionError if one of the ids is taken or comes twice."""
+        ids = [each.id for each in several]
+        check_new(side.name, ids, _among(side, f"SELECT id, number FROM {side.table()} WHERE", ids))
 
     def _forget(self, side: OpenSide, ids: Iterable[SubscriptionId]) -> dict[SubscriptionId, int]:
         """Remove those that are there, with all their rows."""
@@ -346,7 +329,7 @@ class DatabaseStore:
     def _load(self, side: OpenSide, coming: Iterator[Held], count: int) -> None:
         spread = None
         while several := list(islice(coming, _AT_ONCE)):
-            self._check_new(side, by_id(side.name, several))
+            self._check_new(side, several)
             if spread is None:
                 spread = Spread.of((box for each in several for box in each.boxes.boxes if box), count)
             self._add(side, several, spread)

@@ -8,10 +8,9 @@ from functools import reduce
 
 import numpy as np
 
+from harken.matching.runs import changes, edges, ranges, starts
 from harken.symmetric.memory.constants import Constants, join_constants
-from harken.symmetric.memory.kernels.building import copy_parts, count_parts
 from harken.symmetric.memory.kernels.layout import ClauseRows, Mask, Places, Words
-from harken.symmetric.memory.runs import changes, edges, ranges
 
 MOST_ROWS = 4096
 """Rows that splitting one clause may make."""
@@ -42,9 +41,7 @@ class Clauses:
 
     def boxes(self) -> ClauseRows:
         """The bounding boxes of clauses: one row for each axis of a clause, around all its rows there."""
-        rows = self.rows
-        clause = np.repeat(np.arange(len(self)), np.diff(rows.first))
-        at = np.flatnonzero(changes(clause, rows.axis))
+        rows, (clause, at) = self.rows, runs_of(self.rows)
         if len(at) == len(clause):
             return rows
         first = edges(np.bincount(clause[at], minlength=len(self)))
@@ -52,20 +49,36 @@ class Clauses:
         return ClauseRows(first, rows.axis[at], low, high)
 
     def split(self) -> Clauses:
-        """The same, with clauses that list points on an axis split up, one for each. Only for new ones."""
-        split_at, parts = np.empty(len(self), np.int64), np.empty(len(self), np.int64)
-        count_parts(self.rows, MOST_ROWS, split_at, parts)
-        if not len(parts) or parts.max() == 1:
+        """The same, with clauses that list points on an axis split up, one for each. Only for new ones.
+
+        The bounding box of points that lie apart says little; each in a clause of its own is found at once. What
+        lists points on several axes is split on that with the most.
+        """
+        rows, (clause, at) = self.rows, runs_of(self.rows)
+        if len(at) == len(clause):
             return self
-        lengths = np.diff(self.rows.first)
-        first = np.empty(parts.sum() + 1, np.int64)
-        source = np.empty((np.where(parts > 1, lengths - parts + 1, lengths) * parts).sum(), np.int64)
-        copy_parts(self.rows.first, split_at, parts, first, source)
+        points, clause = np.diff(np.append(at, len(clause))), clause[at]
+        chosen = np.flatnonzero((points > 1) & np.logical_and.reduceat(rows.low == rows.high, at))
+        chosen = chosen[points[chosen] * (np.diff(rows.first)[clause[chosen]] - points[chosen] + 1) <= MOST_ROWS]
+        if not len(chosen):
+            return self
+        chosen = chosen[np.lexsort((-points[chosen], clause[chosen]))]
+        chosen = chosen[changes(clause[chosen])]
+        begin, end = rows.first[:-1], rows.first[1:]
+        split_at, listed = begin.copy(), np.zeros(len(self), np.int64)
+        split_at[clause[chosen]], listed[clause[chosen]] = at[chosen], points[chosen]
+        parts = np.maximum(listed, 1)
+        part_of = np.repeat(np.arange(len(self)), parts)
+        point = np.arange(len(part_of)) - starts(parts)[part_of]
+        # A part has what comes before the list, one of its points, and what comes after it.
+        sources = np.column_stack([begin[part_of], split_at[part_of] + point, (split_at + listed)[part_of]])
+        counts = np.column_stack([split_at - begin, listed > 0, end - split_at - listed])[part_of]
+        source = ranges(sources.ravel(), counts.ravel())
         return replace(
             self,
-            rows=ClauseRows(first, *(column[source] for column in self.rows[1:])),
-            slot=np.repeat(self.slot, parts),
-            several=np.repeat(self.several | (parts > 1), parts),
+            rows=ClauseRows(edges(counts.sum(axis=1)), *(column[source] for column in rows[1:])),
+            slot=self.slot[part_of],
+            several=(self.several | (parts > 1))[part_of],
         )
 
     def only(self, kept: Mask) -> Clauses:
@@ -106,6 +119,12 @@ class Clauses:
         new_high = np.where(high == _NONE, 2 * constants.counts[axis], 2 * ranks[high] + rows.high % 2)
         columns = (column.astype(np.int32) for column in (axis, new_low, new_high))
         return replace(self, constants=constants, rows=ClauseRows(rows.first, *columns))
+
+
+def runs_of(rows: ClauseRows) -> tuple[Places, Places]:
+    """By row its clause; and where the rows that a clause has on one axis begin."""
+    clause = np.repeat(np.arange(len(rows.first) - 1), np.diff(rows.first))
+    return clause, np.flatnonzero(changes(clause, rows.axis))
 
 
 def taken(rows: ClauseRows, clauses: Places) -> ClauseRows:

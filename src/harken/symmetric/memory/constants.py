@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from harken.matching.runs import changes, starts
 from harken.model import capacity
 from harken.symmetric.memory.kernels.layout import Floats, Mask, Places
-from harken.symmetric.memory.runs import changes, starts
 
 _NO_TEXTS = pa.array([], pa.large_string())
 

@@ -13,7 +13,6 @@ nudge of 1 or -1 means just after, or just before: so `a > 5` begins at (5.0, 0,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import date, datetime
 from enum import IntEnum
 from itertools import product
 from typing import Any, TypeAlias
@@ -145,18 +144,6 @@ def _position_of_number(number: float) -> tuple[float, int]:
     return key, int(number) - int(key)
 
 
-def _position_of_date(day: date) -> tuple[float, int]:
-    return float(day.toordinal() - _FIRST_DAY), 0
-
-
-def _position_of_timestamp(moment: datetime) -> tuple[float, int]:
-    return _position_of_number(microseconds(moment))
-
-
-def _position_of_text(text: str) -> tuple[str, int]:
-    return str(text), 0
-
-
 def _ends_by(position_of: Callable[[Any], tuple[float | str, int]]) -> Callable[[Interval], Ends]:
     """What gives the bounds of an interval, by what gives the key and the rest of a value."""
 
@@ -177,10 +164,10 @@ def _ends_by(position_of: Callable[[Any], tuple[float | str, int]]) -> Callable[
 
 _ORDERED: dict[Kind, tuple[Form, Callable[[Interval], Ends]]] = {
     Kind.NUMBER: (Form.NUMBER, _ends_by(_position_of_number)),
-    Kind.STRING: (Form.STRING, _ends_by(_position_of_text)),
+    Kind.STRING: (Form.STRING, _ends_by(lambda text: (str(text), 0))),
     Kind.BOOL: (Form.BOOL, _ends_by(_position_of_number)),
-    Kind.DATE: (Form.DATE, _ends_by(_position_of_date)),
-    Kind.TIMESTAMP: (Form.TIMESTAMP, _ends_by(_position_of_timestamp)),
+    Kind.DATE: (Form.DATE, _ends_by(lambda day: (float(day.toordinal() - _FIRST_DAY), 0))),
+    Kind.TIMESTAMP: (Form.TIMESTAMP, _ends_by(lambda moment: _position_of_number(microseconds(moment)))),
 }
 """By kind, the form of intervals, and what gives their bounds."""
 

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from harken.matching.growing import GrowingArray
+from harken.matching.runs import changes
 from harken.model.schema import Schema
 from harken.model.subscriptions import SubscriptionId, moment_of
 from harken.normal.operators import microseconds
@@ -29,7 +30,6 @@ from harken.symmetric.memory.kernels.layout import SEVERAL, UNSURE, Places, Word
 from harken.symmetric.memory.loading import read
 from harken.symmetric.memory.queries import query_of
 from harken.symmetric.memory.records import Records
-from harken.symmetric.memory.runs import changes
 from harken.symmetric.memory.segments import FIRST_ROOM, ClauseSegment, fits_a_segment
 from harken.symmetric.semantics import Boxes
 
@@ -256,7 +256,7 @@ class Holdings:
         place, slot, flags = columns
         kept = np.ones(len(place), np.bool_)
         for at in np.flatnonzero(flags & UNSURE).tolist():
-            kept[at] = matches(asked[int(place[at])], self.records.boxes_at(int(slot[at])))
+            kept[at] = matches(asked[int(place[at])], self.records.held_at(int(slot[at])).boxes)
         return columns[:, kept]
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from harken.matching.runs import changes, edges, starts
 from harken.model.limits import DEFAULT_LIMITS
 from harken.model.schema import Schema
 from harken.normal.columns import NestedClauses, flattened
@@ -24,7 +25,6 @@ from harken.symmetric.memory.forms import Dimensions, Form
 from harken.symmetric.memory.kernels.building import mark_repeated, sort_rows
 from harken.symmetric.memory.kernels.layout import ClauseRows, Mask, Places, Words
 from harken.symmetric.memory.predicates import UNBOUNDED, CompiledPredicates, Role
-from harken.symmetric.memory.runs import changes, edges, starts
 from harken.symmetric.semantics import boxes_of
 
 

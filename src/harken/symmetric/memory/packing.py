@@ -19,12 +19,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from harken.matching.runs import changes, edges, ranges, starts
 from harken.model import capacity
-from harken.symmetric.memory.clauses import Clauses, taken
+from harken.symmetric.memory.clauses import Clauses, runs_of, taken
 from harken.symmetric.memory.kernels import layout
-from harken.symmetric.memory.kernels.building import least_crowded, pack
+from harken.symmetric.memory.kernels.building import pack
 from harken.symmetric.memory.kernels.layout import FAN, HEADER, IN_PLACE, ClauseRows, Mask, Places, Words
-from harken.symmetric.memory.runs import edges, ranges, starts
 
 MOST_TREES = 4096
 """Trees of clauses in place. Each is looked at by itself: with too many of them little would be won."""
@@ -128,8 +128,7 @@ def _chosen(boxes: ClauseRows, groups: Places, sizes: Places, smallest_tree: int
 
 def _scattered(clauses: Clauses, boxes: ClauseRows, leads: Mask, rest: Places) -> tuple[_Items, _Items]:
     """The trees of all dimensions of scattered clauses, and of only that where the fewest others overlap each."""
-    best = np.empty(len(rest), np.int32)
-    least_crowded(taken(clauses.rows, rest), leads, clauses.codes, best)
+    best = _least_crowded(taken(clauses.rows, rest), leads, clauses.codes)
     lengths = boxes.first[rest + 1] - boxes.first[rest]
     row = ranges(boxes.first[rest], lengths)
     clause, axis, best = np.repeat(rest, lengths), boxes.axis[row], np.repeat(best, lengths)
@@ -138,6 +137,27 @@ def _scattered(clauses: Clauses, boxes: ClauseRows, leads: Mask, rest: Places) -
         _by_dimension(boxes, leads, clause[leading], row[leading]),
         _by_dimension(boxes, leads, clause[is_best], row[is_best]),
     )
+
+
+def _least_crowded(rows: ClauseRows, leads: Mask, codes: Places) -> Words:
+    """For each clause the leading axis of the dimension on which the fewest others overlap it.
+
+    What overlaps on an axis is what begins no later, less what ends before. Both are counted through all axes: on
+    those before, as many end as begin.
+    """
+    if not len(rows.axis):
+        return rows.axis
+    base = starts(codes + 1)[rows.axis]
+    size = int((codes + 1).sum())
+    begun, ended = (np.cumsum(np.bincount(base + at, minlength=size)) for at in (rows.low, rows.high + 1))
+    clause, at = runs_of(rows)
+    crowd = np.add.reduceat(begun[base + rows.high] - ended[base + rows.low], at)
+    clause, axis = clause[at], rows.axis[at]
+    leading = np.flatnonzero(leads[axis])
+    # The lesser of its two axes, where a dimension has two; of dimensions alike, the first.
+    crowd = np.minimum.reduceat(crowd, leading) * len(at) + leading
+    fewest: Places = np.minimum.reduceat(crowd, np.flatnonzero(changes(clause[leading]))) % len(at)
+    return axis[fewest]
 
 
 def _by_dimension(boxes: ClauseRows, leads: Mask, clause: Places, row: Places) -> _Items:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
 
 import numpy as np
 import numpy.typing as npt
@@ -24,10 +23,10 @@ from harken.model.schema import Schema
 from harken.model.subscriptions import SubscriptionId
 from harken.normal.compiled import MOMENT
 from harken.normal.decompiled import expressions_of
-from harken.normal.operators import EPOCH, microseconds
-from harken.symmetric.contract import Held, Side, check_kind, duplicate, unknown
+from harken.normal.operators import microseconds, moment_from
+from harken.symmetric.contract import Held, Side, check_kind, check_new, unknown
 from harken.symmetric.guarding import Journal
-from harken.symmetric.semantics import Boxes, boxes_of
+from harken.symmetric.semantics import boxes_of
 
 Slots = npt.NDArray[np.int64]
 
@@ -73,24 +72,20 @@ class Records:
     def __len__(self) -> int:
         return len(self.slot_of)
 
-    def check_room(self, more: int) -> None:
-        """CapacityError if there are no slots for so many more constraints, or no number for one more table."""
-        capacity.check("constraints of one side", len(self.ids) - len(self._free) + more, capacity.CONSTRAINTS)
+    def check_coming(
+        self, ids: Sequence[SubscriptionId], *, replace: bool = False, are_alike: bool = False
+    ) -> None:
+        """An error if constraints may not come under these ids, which may be known to be of one kind, or cannot.
+
+        SubscriptionError if they are not of the kind of those there are; DuplicateSubscriptionError if one is
+        taken or comes twice, and may not replace what has it; CapacityError if there are no slots for so many
+        more, or no number for one more table.
+        """
+        check_kind(self._side, self._first_id, ids[:1] if are_alike else ids)
+        if not replace:
+            check_new(self._side, ids, self.slot_of)
+        capacity.check("constraints of one side", len(self.ids) - len(self._free) + len(ids), capacity.CONSTRAINTS)
         capacity.check("tables loaded", self._next_batch + 1, capacity.LOADS)
-
-    def check_new(self, ids: Sequence[SubscriptionId]) -> None:
-        """DuplicateSubscriptionError if an id is taken or comes twice."""
-        if len(set(ids)) == len(ids) and self.slot_of.keys().isdisjoint(ids):
-            return
-        seen: set[SubscriptionId] = set()
-        for id in ids:
-            if id in self.slot_of or id in seen:
-                raise duplicate(self._side, id)
-            seen.add(id)
-
-    def check_kind(self, ids: Iterable[SubscriptionId]) -> None:
-        """SubscriptionError if ids are not of the kind of those there are."""
-        check_kind(self._side, self._first_id, ids)
 
     def slots_of(self, ids: Iterable[SubscriptionId]) -> list[int]:
         """The slots of ids, each once; UnknownSubscriptionError if one is not there."""
@@ -165,8 +160,8 @@ class Records:
             self.ids[slot],
             boxes_of(expression, batch.schema),
             to_text(expression),
-            None if ends == ALWAYS else _moment(ends),
-            None if begins == EVER else _moment(begins),
+            None if ends == ALWAYS else moment_from(ends),
+            None if begins == EVER else moment_from(begins),
         )
 
     def singly(self) -> list[Held]:
@@ -187,10 +182,6 @@ class Records:
                 .append_column("valid_from", pa.array(begins, mask=begins == EVER).cast(MOMENT))
                 .append_column("valid_until", pa.array(ends, mask=ends == ALWAYS).cast(MOMENT))
             )
-
-    def boxes_at(self, slot: int) -> Boxes:
-        """The boxes of what is kept at a slot."""
-        return self.held_at(slot).boxes
 
     def _admit(self, ids: list[SubscriptionId]) -> list[int]:
         """Slots for new ids, used ones first."""
@@ -255,7 +246,3 @@ class Records:
         """Undo that ids were admitted."""
         for id in ids:
             self.slot_of.pop(id, None)
-
-
-def _moment(count: int) -> datetime:
-    return EPOCH + timedelta(microseconds=count)

@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from harken.matching.runs import edges
+from harken.matching.structures.tries import texts_of
 from harken.model import capacity
 from harken.symmetric.memory.clauses import Clauses, taken
 from harken.symmetric.memory.constants import Constants
@@ -16,7 +18,6 @@ from harken.symmetric.memory.kernels.layout import FLAG_BITS, ROW, Bytes, Clause
 from harken.symmetric.memory.kernels.matching import find
 from harken.symmetric.memory.packing import Packing, packed
 from harken.symmetric.memory.queries import Query
-from harken.symmetric.memory.runs import edges
 
 FIRST_ROOM = 512
 """Finds that there is room for at first."""
@@ -103,16 +104,11 @@ def _apart(constants: Constants) -> tuple[Floats, Places, Bytes, Constants]:
     """
     count = len(constants.keys)
     keys = constants.keys if constants.rests is None else np.concatenate([constants.keys, constants.rests])
-    _, at, data = constants.texts.buffers()
-    begin, texts = constants.texts.offset, len(constants.texts)
-    text_at, text = np.zeros(1, np.int64), np.zeros(0, np.uint8)
-    if texts:
-        text_at = np.array(np.frombuffer(at, np.int64)[begin : begin + texts + 1])
-        text = np.array(np.frombuffer(data or b"", np.uint8)[text_at[0] : text_at[-1]])
-        text_at -= text_at[0]
-    buffers = [None, pa.py_buffer(text_at), pa.py_buffer(text)]
+    text, text_at = texts_of(constants.texts)
+    text, text_at = text[text_at[0] : text_at[-1]].copy(), text_at - text_at[0]
     rests = None if constants.rests is None else keys[count:]
-    kept = pa.Array.from_buffers(pa.large_string(), texts, buffers)
+    buffers = [None, pa.py_buffer(text_at), pa.py_buffer(text)]
+    kept = pa.Array.from_buffers(pa.large_string(), len(constants.texts), buffers)
     return keys, text_at, text, replace(constants, keys=keys[:count], rests=rests, texts=kept)
 
 

@@ -14,14 +14,14 @@ from harken.model.schema import Schema
 from harken.model.subscriptions import SubscriptionId, moment_of
 from harken.normal.compiled import conform
 from harken.symmetric.arguments import natural
-from harken.symmetric.contract import OTHER, Held, Notice, Pair, Side, arriving
+from harken.symmetric.contract import OTHER, Held, Notice, Outlet, Pair, Side, arriving, judged, named
 from harken.symmetric.guarding import Guard, Journal, Result
 from harken.symmetric.memory.holdings import Holdings
-from harken.symmetric.outbox import Outbox
-from harken.symmetric.semantics import Boxes, Covers, matches
+from harken.symmetric.outbox import Keeping, Outbox
+from harken.symmetric.semantics import Boxes, Covers
 
 
-class MemoryStore:
+class MemoryStore(Keeping[Notice]):
     """Holds constraints in memory, each side indexed.
 
     A match costs a few microseconds, and more only for what comes near; a change costs some ten microseconds on
@@ -80,10 +80,7 @@ class MemoryStore:
 
         def work() -> list[Pair]:
             own = self._side(side)
-            own.records.check_kind(ids)
-            if not replace:
-                own.records.check_new(ids)
-            own.records.check_room(len(several))
+            own.records.check_coming(ids, replace=replace)
             pairs = self._match(OTHER[side], arriving(several, moment), covers, moment)
             own.put({each.id: each for each in several}.values())
             if notify:
@@ -102,9 +99,7 @@ class MemoryStore:
 
         def work() -> None:
             own = self._side(side)
-            own.records.check_kind(ids[:1])  # a column is of one kind
-            own.records.check_new(ids)
-            own.records.check_room(len(ids))
+            own.records.check_coming(ids, are_alike=True)  # as a column is
             own.load(ids, table, schema)
 
         self._change(work)
@@ -132,7 +127,7 @@ class MemoryStore:
         def work() -> dict[SubscriptionId, Boxes]:
             records = self._side(side).records
             found = self._match(side, [asked], covers, moment)
-            return {id: records.boxes_at(records.slot_of[id]) for _, id in found}
+            return {id: records.held_at(records.slot_of[id]).boxes for _, id in found}
 
         return self.look(work)
 
@@ -173,21 +168,6 @@ class MemoryStore:
         """The oldest notices that nobody has settled, by number."""
         return self.look(lambda: self._outbox().waiting(limit))
 
-    def claim(self, limit: int, until: datetime, *, at: datetime | None = None) -> list[Notice]:
-        """The oldest notices that nobody has a claim on, and claim them."""
-        moment = moment_of(at)
-        return self._change(lambda: self._outbox().claim(limit, until, moment))
-
-    def release(self, numbers: Iterable[int], until: datetime) -> None:
-        """Give notices back that are still claimed until then."""
-        given = list(numbers)
-        self._change(lambda: self._outbox().release(given, until))
-
-    def settle(self, numbers: Iterable[int]) -> None:
-        """Forget notices that were delivered."""
-        given = list(numbers)
-        self._change(lambda: self._outbox().settle(given))
-
     def close(self) -> None:
         """Let everything go. All other calls afterwards raise ClosedError."""
         self._guard.alone(self._sides.clear)
@@ -203,6 +183,9 @@ class MemoryStore:
         self.check_open()
         return self._sides[side]
 
+    def _with_outbox(self, attempted: str, work: Callable[[Outlet[Notice]], Result]) -> Result:
+        return self._change(lambda: work(self._outbox()))
+
     def _outbox(self) -> Outbox[Notice]:
         self.check_open()
         return self._notices
@@ -215,16 +198,7 @@ class MemoryStore:
     def _match(self, side: Side, asked: Sequence[Boxes], covers: Covers, moment: datetime | None) -> list[Pair]:
         # What is asked of subscriptions are publications, and the other way round.
         decides = OTHER[side] == f"{covers}s"
-
-        def judge(asked: Boxes, held: Boxes) -> bool:
-            return matches(asked, held, covers) if side == "subscriptions" else matches(held, asked, covers)
-
-        return self._side(side).match(asked, decides, judge, moment)
+        return self._side(side).match(asked, decides, lambda ask, held: judged(side, ask, held, covers), moment)
 
     def _notify(self, side: Side, several: Sequence[Held], pairs: list[Pair], moment: datetime) -> None:
-        coming = []
-        for place, id in pairs:
-            known = several[place].id
-            publication, subscription = (known, id) if side == "publications" else (id, known)
-            coming.append(Notice(next(self._numbers), publication, subscription, moment))
-        self._notices.add(coming)
+        self._notices.add(Notice(next(self._numbers), *match, moment) for match in named(side, several, pairs))

@@ -91,9 +91,7 @@ class PaperEncoding(Encoding):
             elif keys is not None:
                 by["val"] = f"(op, {self.dialect.cut(keys, 'val')})"
             for name, on in by.items():
-                parts = (side, sort.name.lower(), name)
-                statement = f"CREATE INDEX {self._names.bare(*parts)} ON {self._table(side, sort)} {on}"
-                made.append(TableIndex(self._names(*parts), statement))
+                made.append(self.dialect.index((side, sort.name.lower(), name), self._table(side, sort), on))
         return made
 
     def _table(self, side: Side, sort: Sort) -> str:

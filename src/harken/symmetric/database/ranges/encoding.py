@@ -83,15 +83,14 @@ class RangeEncoding(Encoding):
 
     def indexes(self, side: Side) -> list[TableIndex]:
         """By clause, by key, and by where ranges and shapes lie."""
-        names, made = self.dialect.names, []
+        made = []
         for family in Family:
             table, keys = family.table(side), family.keys
             by_key = "(slot) WHERE NOT bounded"
             if keys is not None:
                 by_key = f"(slot, {self.dialect.key(keys, '')}) WHERE NOT segment"
             for name, on in (("clause", "(clause, slot)"), ("key", by_key)):
-                statement = f"CREATE INDEX {names.bare(table, name)} ON {names(table)} {on}"
-                made.append(TableIndex(names(table, name), statement))
+                made.append(self.dialect.index((table, name), self.dialect.names(table), on))
             made.extend(self.dialect.near_index(table, keys))
         return made
 

@@ -99,6 +99,10 @@ class Dialect(Protocol):
     def is_there(self, connection: Connection, table: str) -> bool:
         """Whether there is a table."""
 
+    def index(self, parts: Sequence[str], table: str, on: str) -> TableIndex:
+        """An index of a table, called by these parts, on what comes in it."""
+        return TableIndex(self.names(*parts), f"CREATE INDEX {self.names.bare(*parts)} ON {table} {on}")
+
     def analyse(self, connection: Connection, tables: Sequence[str]) -> None:
         """Have the database look at what is in tables, after many rows have come."""
         return

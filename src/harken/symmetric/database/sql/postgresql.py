@@ -131,8 +131,7 @@ class PostgreSQL(Dialect):
         """GiST, with the slot as a range, since plain numbers would need an extension."""
         # What tells most apart comes first: there are few slots.
         lies, where = f"{self._lies(keys, '')}, {_slot('')}", " WHERE segment" if keys else ""
-        made = f"CREATE INDEX {self.names.bare(table, 'near')} ON {self.names(table)} USING gist ({lies}){where}"
-        return [TableIndex(self.names(table, "near"), made)]
+        return [self.index((table, "near"), self.names(table), f"USING gist ({lies}){where}")]
 
     def near(self, table: str, keys: Keys | None) -> tuple[str, str]:
         """By the index."""

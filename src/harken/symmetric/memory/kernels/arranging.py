@@ -130,26 +130,13 @@ def _median_of_three(one: int, two: int, three: int) -> int:
 @kernel
 def _rank(boxes: Words, codes: int, axis: int, ranks: Ranks) -> float:
     """The ranks of intervals' middles among all bounds of an axis; the mean width of intervals, in ranks too."""
-    low, high = 2 * axis, 2 * axis + 1
+    low, high = boxes[:, 2 * axis].astype(np.int64), boxes[:, 2 * axis + 1].astype(np.int64)
     buckets = min(codes, _BUCKETS)
+    has_low, has_high = low > 0, high < codes - 1
+    low, high = low * buckets // codes, high * buckets // codes
+    bounds = np.concatenate((low[has_low], high[has_high]))
     below = np.zeros(buckets + 1, np.int64)
-    bounds = 0
-    for item in range(len(boxes)):
-        if boxes[item, low] > 0:
-            below[np.int64(boxes[item, low]) * buckets // codes + 1] += 1
-            bounds += 1
-        if boxes[item, high] < codes - 1:
-            below[np.int64(boxes[item, high]) * buckets // codes + 1] += 1
-            bounds += 1
-    for bucket in range(buckets):
-        below[bucket + 1] += below[bucket]
-    width = 0
-    for item in range(len(boxes)):
-        begin, end = 0, bounds
-        if boxes[item, low] > 0:
-            begin = below[np.int64(boxes[item, low]) * buckets // codes]
-        if boxes[item, high] < codes - 1:
-            end = below[np.int64(boxes[item, high]) * buckets // codes + 1]
-        ranks[item, axis] = (begin + end) * (_BUCKETS - 1) // max(1, 2 * bounds)
-        width += end - begin
-    return _BUCKETS * float(width) / max(1, bounds) / len(boxes)
+    below[1:] = np.cumsum(np.bincount(bounds, minlength=buckets))
+    begin, end = np.where(has_low, below[low], 0), np.where(has_high, below[high + 1], len(bounds))
+    ranks[:, axis] = (begin + end) * (_BUCKETS - 1) // max(1, 2 * len(bounds))
+    return _BUCKETS * float((end - begin).sum()) / max(1, len(bounds)) / len(boxes)

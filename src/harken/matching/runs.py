@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from harken.symmetric.memory.kernels.layout import Mask, Places
+Places = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 def starts(counts: Places) -> Places:
