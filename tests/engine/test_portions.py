@@ -45,7 +45,7 @@ GRADUAL = ["auto", "dynamic", "static", "propagation"]
 def tiny(monkeypatch):
     """Portions of two, each by itself, whatever they take and whoever is there."""
     monkeypatch.setattr(portions, "FIRST", 2)
-    monkeypatch.setattr(portions, "LEAST", 1)
+    monkeypatch.setattr(portions, "LEAST", 2)
     monkeypatch.setattr(portions, "MOST_FASTER", 1.0)
     monkeypatch.setattr(Pace, "briefly", 0.0)
     monkeypatch.setattr(Door, "is_quiet", lambda _: False)

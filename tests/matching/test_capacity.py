@@ -138,7 +138,7 @@ def test_a_chunk_with_more_than_arrow_can_count_is_refused(monkeypatch):
     with pytest.raises(CapacityError, match="in several parts"):
         compile_texts(Texts(list(range(10)), [f"a = {id} AND b = 1" for id in range(10)]))
     with pytest.raises(CapacityError, match="one table"):
-        Engine("propagation").subscribe_many([(1, "a = 1 AND b IN (1, 2, 3, 4, 5)")])
+        Engine("propagation").subscribe_many((id, "a = 1 AND b IN (1, 2, 3, 4, 5)") for id in range(200))
     monkeypatch.setattr(capacity, "OFFSETS", 2_000)
     with pytest.raises(CapacityError, match="bytes of strings"):
         compile_texts(Texts(list(range(1_500)), [f"s = 'longer than it may be {id}'" for id in range(1_500)]))
