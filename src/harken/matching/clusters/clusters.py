@@ -25,6 +25,7 @@ from harken.matching.kernels.layout import (
     CELL_WORDS,
     CELLS,
     CLAUSE,
+    DIGIT,
     END_NODE,
     END_SHARED,
     FILTER,
@@ -115,6 +116,7 @@ class ClusterStore:
         self._filter = GrowingArray(np.int64)
         self._cells = GrowingArray(np.uint64)
         self._pairs = GrowingArray(np.int64, size=IN_PAIRS)
+        self._digit, self._digits = np.zeros(0, np.int32), np.zeros((0, DIGIT), np.int64)
         self._asked: Asked | None = None
         self._end = 0
         self._first.append(0)
@@ -141,6 +143,8 @@ class ClusterStore:
             self._dimension.values,
             self._stride.values,
             self._radix.values,
+            self._digit,
+            self._digits,
             self._closed.values,
             self._population.values,
             self._filter.values,
@@ -177,7 +181,8 @@ class ClusterStore:
             "size": self._size.values,
             **self.tables()._asdict(),
         }
-        del arrays["cells"]  # which the directory says
+        for derived in ("cells", "digit", "digits"):
+            del arrays[derived]
         return State({"schemas": self.schemas}, arrays)
 
     def restore(self, state: State, predicates: PredicateArrays, slots: Slots) -> Found:
@@ -208,6 +213,7 @@ class ClusterStore:
             self._pairs.grow_to(IN_PAIRS + sectors_for(len(predicates.banded)))
         tables, size = self.tables(), self._size.values
         check_tables(predicates, tables, size, self.directory, self.schemas)
+        self._find_digits()
         self._cells.grow_to(len(predicates.banded) * CELL_WORDS)
         self._note_cells()
         found = check_clusters(predicates, tables, size, self.blocks(), self.free, slots)
@@ -236,7 +242,26 @@ class ClusterStore:
         self.schemas[table] = tuple(sorted(dimensions))
         self._closed.values[table] = False
         self._widen(table, places)
+        self._find_digits()
         return table
+
+    def _find_digits(self) -> None:
+        """Number what values add to the keys of open tables: many have a digit in common."""
+        known: dict[tuple[int, int, int], int] = {}
+        digit = np.zeros(len(self._dimension), np.int32)
+        first = self._first.values.tolist()
+        asked = list(
+            zip(
+                self._dimension.values.tolist(),
+                self._radix.values.tolist(),
+                self._stride.values.tolist(),
+                strict=True,
+            )
+        )
+        for table in np.flatnonzero(~self._closed.values).tolist():
+            for at in range(first[table], first[table + 1]):
+                digit[at] = known.setdefault(asked[at], len(known))
+        self._digit, self._digits = digit, np.array(list(known), np.int64).reshape(-1, DIGIT)
 
     def _closed_table(self, length: int) -> int | None:
         """A closed, empty table of keys of this length, to be used again."""

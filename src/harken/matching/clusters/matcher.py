@@ -408,8 +408,8 @@ class ClusterMatcher(EncodedMatcher):
 
     def _fitted(self, old: Workspace | None) -> Workspace:
         index = self._index
-        columns = len(index.tables.dimension)
-        return Workspace.fit(old, index, index.predicates, self._most_places(), columns)
+        digits = len(index.tables.digits)
+        return Workspace.fit(old, index, index.predicates, self._most_places(), digits)
 
     def check_parallel(self, parallel: Parallel) -> None:
         """Threads can match in every way there is."""

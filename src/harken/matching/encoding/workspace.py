@@ -185,7 +185,7 @@ def _scratch(known: int, dimensions: int, places: int, columns: int) -> Scratch:
         np.zeros(RING * (places + places // 2), np.int64),
         np.zeros(RING, np.int64),
         np.zeros(2 * RING * (places + places // 2), np.int64),
-        np.zeros(places + places // 2, np.int64),
+        np.zeros(columns + columns // 2, np.int64),
         np.zeros(2 * SURVIVORS, np.int64),
         np.zeros(SURVIVORS + 1, np.int64),
         np.zeros(COUNTERS, np.int64),

@@ -149,6 +149,10 @@ class Tables(NamedTuple):
     """A key's place in the region is the sum of code times stride."""
     radix: npt.NDArray[np.int64]
     """Codes below this have a place."""
+    digit: npt.NDArray[np.int32]
+    """Which of the digits it is that this dimension adds to a key; of closed tables it says nothing."""
+    digits: Matrix[np.int64]
+    """What keys are made of, each once however many tables have it: one row (below) per digit."""
     closed: npt.NDArray[np.bool_]
     """Whether no clause may enter and no event looks there."""
     population: npt.NDArray[np.int64]
@@ -158,6 +162,13 @@ class Tables(NamedTuple):
     """By bits: the cells of the range table in which clauses stand, or have stood."""
     pairs: npt.NDArray[np.int64]
     """The table of pairs, which is one without keys; and of each sector, how many clauses stand under it."""
+
+
+DIGIT_DIMENSION, DIGIT_RADIX, DIGIT_STRIDE, DIGIT = range(4)
+"""Columns of a digit: what a code of this dimension, if it is below the radix, adds to a key."""
+
+NO_KEY = -(1 << 48)
+"""What a value adds to keys that there are not: whatever the others add, the sum is below 0."""
 
 
 class Chances(NamedTuple):
@@ -243,8 +254,8 @@ class Scratch(NamedTuple):
     """How many places each event under way has opened."""
     candidates: npt.NDArray[np.int64]
     """What events have opened that may match, as pairs: the event, and the place or later the block."""
-    begun: npt.NDArray[np.int64]
-    """By table: the part of its key that comes of the columns that all keys share, or -1."""
+    digits: npt.NDArray[np.int64]
+    """By digit: what the value of the event at hand adds to keys, or NO_KEY."""
     waiting: npt.NDArray[np.int64]
     """Entries of short clusters whose first predicate may hold, as pairs: where it is, where its block begins."""
     survivors: npt.NDArray[np.int64]
@@ -252,7 +263,7 @@ class Scratch(NamedTuple):
     counts: npt.NDArray[np.int64]
     """Counters (below)."""
     columns: npt.NDArray[np.int32]
-    """By attribute of the key tables, in their order: its column in the events at hand."""
+    """By digit: the column of its dimension in the events at hand."""
     sectors: npt.NDArray[np.int64]
     """The sectors in use that an event opens."""
 

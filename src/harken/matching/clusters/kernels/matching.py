@@ -13,8 +13,6 @@ import numpy.typing as npt
 
 from harken.jit import part, tight
 from harken.matching.clusters.kernels.opening import (
-    are_alike,
-    begin_keys,
     event_at,
     fetch_event,
     find_columns,
@@ -415,14 +413,12 @@ def match_events(
     found, listed, checked = 0, 0, start
     most = len(scratch.candidates) // 2 - len(scratch.places) // RING
     has_filters = len(blocks.filters) > FILTER
-    shared, last = find_columns(tables, events, scratch)
+    find_columns(tables, events, scratch)
     for ahead_of in range(start, stop + STAGE):
         if ahead_of < stop:
             if ahead:
                 fetch_event(events, ahead_of + STAGE)
-            if ahead_of == start or not are_alike(events, ahead_of, shared, last, scratch):
-                begin_keys(tables, events.code[event_at(events, ahead_of)], shared, scratch)
-            open_event(predicates, tables, blocks, events, ahead_of, shared, scratch, ahead)
+            open_event(predicates, tables, blocks, events, ahead_of, scratch, ahead)
         step = ahead_of - STAGE
         if step < start:
             continue

@@ -14,6 +14,9 @@ from harken.matching.clusters.kernels.pairs import open_pairs
 from harken.matching.clusters.kernels.ranges import range_places_in
 from harken.matching.kernels.layout import (
     ALL_TABLE,
+    DIGIT_DIMENSION,
+    DIGIT_RADIX,
+    DIGIT_STRIDE,
     FALSE,
     FILTER,
     FILTER_BITS,
@@ -21,6 +24,7 @@ from harken.matching.kernels.layout import (
     FIRST_KEY_TABLE,
     LINE,
     MISSING,
+    NO_KEY,
     PREDICATE_TABLE,
     PRESENCE_TABLE,
     RANGE_TABLE,
@@ -35,9 +39,6 @@ from harken.matching.kernels.layout import (
 )
 from harken.matching.kernels.prefetch import prefetch
 from harken.matching.kernels.truth import satisfied
-
-MOST_SHARED = 3
-"""Columns, at most, that are looked at once for all keys that share them."""
 
 
 @part
@@ -56,76 +57,40 @@ def fetch_event(events: Events, step: int) -> None:
 
 
 @part
-def find_columns(tables: Tables, events: Events, scratch: Scratch) -> tuple[int, int]:
-    """Find out once for all events which columns make the keys.
-
-    Returns how many of them, the last of each, all keys share; and where such columns end.
-    """
-    columns, shared, last = scratch.columns, 0, 0
-    for at in range(tables.first[len(tables.base)]):
-        columns[at] = events.column[tables.dimension[at]]
-    for table in range(FIRST_KEY_TABLE, len(tables.base)):
-        if tables.closed[table]:
-            continue
-        end, length = tables.first[table + 1], tables.first[table + 1] - tables.first[table]
-        if last == 0:
-            shared, last = min(length, MOST_SHARED), end
-        alike = 0
-        while alike < shared and alike < length and columns[end - 1 - alike] == columns[last - 1 - alike]:
-            alike += 1
-        shared = alike
-    return shared, last
+def find_columns(tables: Tables, events: Events, scratch: Scratch) -> None:
+    """Find out once for all events which columns make the keys."""
+    for digit in range(len(tables.digits)):
+        scratch.columns[digit] = events.column[tables.digits[digit, DIGIT_DIMENSION]]
 
 
 @part
-def begin_keys(tables: Tables, its_code: npt.NDArray[np.int32], shared: int, scratch: Scratch) -> None:
-    """Work out what the columns that all keys share add to each of them: -1 if it is none."""
-    for table in range(FIRST_KEY_TABLE, len(tables.base)):
-        key, has_key, end = 0, not tables.closed[table], tables.first[table + 1]
-        for at in range(max(tables.first[table], end - shared), end):
-            value = np.int64(its_code[scratch.columns[at]])
-            has_key &= np.uint64(value - 1) < np.uint64(tables.radix[at] - 1)
-            key += value * tables.stride[at]
-        scratch.begun[table] = key if has_key else -1
-
-
-@part
-def are_alike(events: Events, step: int, shared: int, last: int, scratch: Scratch) -> bool:
-    """Whether an event has the same codes as the one before in the columns that all keys share."""
-    code, before = events.code[event_at(events, step)], events.code[event_at(events, step - 1)]
-    different = False
-    for at in range(last - shared, last):
-        different |= code[scratch.columns[at]] != before[scratch.columns[at]]
-    return not different
+def find_digits(tables: Tables, its_code: npt.NDArray[np.int32], scratch: Scratch) -> None:
+    """Work out what the values of an event add to the keys of all tables."""
+    for digit in range(len(tables.digits)):
+        value = np.int64(its_code[np.uint32(scratch.columns[digit])])
+        # Both ends in one comparison: as an unsigned number, what is below the first is far above the last.
+        is_known = np.uint64(value - 1) < np.uint64(tables.digits[digit, DIGIT_RADIX] - 1)
+        scratch.digits[digit] = value * tables.digits[digit, DIGIT_STRIDE] if is_known else NO_KEY
 
 
 @part
 def key_places(
-    tables: Tables,
-    blocks: Blocks,
-    events: Events,
-    event: int,
-    shared: int,
-    scratch: Scratch,
-    into: int,
-    ahead: bool,
+    tables: Tables, blocks: Blocks, events: Events, event: int, scratch: Scratch, into: int, ahead: bool
 ) -> int:
     """Collect, from places[into] on, where in the directory the event's keys are, and their filters.
 
     Indices are made unsigned, here and below: those of numbers that might be negative are looked at first.
     """
-    its_code, columns, places, begun = events.code[event], scratch.columns, scratch.places, scratch.begun
+    digits, places = scratch.digits, scratch.places
+    find_digits(tables, events.code[event], scratch)
     for table in range(FIRST_KEY_TABLE, len(tables.base)):
-        key = begun[table]
-        has_key = key >= 0
-        at, end = tables.first[table], tables.first[table + 1] - shared
-        while at < end:  # not `for`, which would be made vectors of: there are one or two
-            value = np.int64(its_code[np.uint32(columns[np.uint32(at)])])
-            # Both ends in one comparison: as an unsigned number, what is below the first is far above the last.
-            has_key &= np.uint64(value - 1) < np.uint64(tables.radix[np.uint32(at)] - 1)
-            key += value * tables.stride[np.uint32(at)]
+        if tables.closed[table]:
+            continue
+        key, at, end = np.int64(0), tables.first[table], tables.first[table + 1]
+        while at < end:  # not `for`, which would be made vectors of: there are two or three
+            key += digits[np.uint32(tables.digit[np.uint32(at)])]
             at += 1
-        if has_key:
+        if key >= 0:
             place, number = tables.base[table] + key, np.int64(0)
             if tables.filter[table] > 0:
                 number = tables.filter[table] + key
@@ -156,14 +121,13 @@ def open_event(
     blocks: Blocks,
     events: Events,
     step: int,
-    shared: int,
     scratch: Scratch,
     ahead: bool,
 ) -> None:
     """Collect the directory entries of all access paths that an event opens."""
     places, touched, code = scratch.places, scratch.touched, events.code
     begin, event = step % RING * (len(places) // RING), event_at(events, step)
-    into = key_places(tables, blocks, events, event, shared, scratch, begin, ahead)
+    into = key_places(tables, blocks, events, event, scratch, begin, ahead)
     if tables.population[PREDICATE_TABLE] > 0:
         for at in range(satisfied(predicates, events, event, touched)):
             places[into] = tables.base[PREDICATE_TABLE] + touched[at]
