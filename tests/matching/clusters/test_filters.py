@@ -59,6 +59,41 @@ def filled(chance: random.Random, count: int = MANY) -> Engine:
     return engine
 
 
+SPARSE = "abcdefgh" if AS_PYTHON else "abcdefghijkl"
+SPARSE_VALUES = 3 if AS_PYTHON else 12
+SPARSE_MARGIN = 0.2 if AS_PYTHON else 0.8
+
+
+def a_sparse_text(chance: random.Random) -> str:
+    """Three equalities on any attributes: under keys of two there are few clauses each."""
+    asked = [f"{name} = {chance.randrange(SPARSE_VALUES)}" for name in chance.sample(SPARSE, 3)]
+    if chance.random() < 0.1:
+        asked[-1] = chance.choice([f"{asked[-1][0]} < 2", "s LIKE 'x%'", "t != 9"])
+    return " AND ".join(asked)
+
+
+def a_sparse_event(chance: random.Random) -> dict[str, object]:
+    event: dict[str, object] = {name: chance.randrange(SPARSE_VALUES) for name in SPARSE if chance.random() < 0.9}
+    return event | {"s": chance.choice(["x1", "y"]), "t": 1}
+
+
+@pytest.fixture
+def always_narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few clauses keys have: which tables there are is left to the matcher."""
+    monkeypatch.setattr(clusters, "FILTERED_FROM", 10_000_000)
+    monkeypatch.setattr(clusters, "FEWEST", 0.0001)
+    monkeypatch.setattr(clusters, "FEWEST_AGAIN", 0.0001)
+
+
+def sparsely_filled(chance: random.Random, count: int = MANY) -> Engine:
+    engine = Engine("dynamic", patience=1, margin=SPARSE_MARGIN)
+    for begin in range(0, count, count // 4):
+        engine.subscribe_many((id, a_sparse_text(chance)) for id in range(begin, begin + count // 4))
+    engine.learn([a_sparse_event(chance) for _ in range(40)])
+    assert store_of(engine).has_near_filters
+    return engine
+
+
 def store_of(engine: Engine):
     matcher = index_of(engine)
     assert isinstance(matcher, DynamicMatcher)
@@ -96,6 +131,87 @@ def test_filters_let_through_whatever_matches_while_subscriptions_come_and_go():
             each.subscribe(*one)
         sound(engine)
         assert matches(engine, events) == matches(reference, events)
+
+
+@pytest.mark.usefixtures("always_narrow")
+def test_narrow_filters_let_through_whatever_matches_while_subscriptions_come_and_go():
+    chance = random.Random("narrow")
+    engine = sparsely_filled(chance)
+    reference = reference_of(engine)
+    events = [a_sparse_event(chance) for _ in range(20)]
+    for step in range(3 if AS_PYTHON else 6):
+        gone = chance.sample(sorted(engine), 20)
+        come = [(2 * MANY + 40 * step + at, a_sparse_text(chance)) for at in range(20)]
+        alike = [(2 * MANY + 40 * step + 20 + at, "a = 1 AND b = 1 AND c = 1") for at in range(5)]
+        for each in (engine, reference):
+            for id in gone:
+                each.unsubscribe(id)
+            each.subscribe_many([*come, *alike])
+        sound(engine)
+        assert store_of(engine).has_near_filters
+        assert matches(engine, [*events, dict.fromkeys(SPARSE, 1)]) == matches(
+            reference, [*events, dict.fromkeys(SPARSE, 1)]
+        )
+
+
+@pytest.mark.usefixtures("always_narrow")
+def test_with_narrow_filters_hardly_anything_is_looked_at_in_vain():
+    chance = random.Random("in vain")
+    engine = sparsely_filled(chance)
+    events = [a_sparse_event(chance) for _ in range(60)]
+    before = engine.stats()
+    found = sum(map(len, matches(engine, events)))
+    after = engine.stats()
+    visits = after["clusters_per_event"] * after["events"] - before["clusters_per_event"] * before["events"]
+    keys = sum(len(table["access"].split(", ")) > 1 for table in after["tables"])
+    assert visits < 0.6 * keys * len(events)
+    assert found > 0
+
+
+@pytest.mark.usefixtures("always_narrow")
+def test_narrow_filters_go_where_clauses_are_few(monkeypatch):
+    chance = random.Random("fewer")
+    engine = sparsely_filled(chance)
+    monkeypatch.setattr(clusters, "FEWEST", 1.0)
+    monkeypatch.setattr(clusters, "FEWEST_AGAIN", 1.0)
+    engine.learn([a_sparse_event(chance) for _ in range(40)])
+    assert not store_of(engine).has_filters
+    events = [a_sparse_event(chance) for _ in range(10)]
+    assert matches(engine, events) == matches(reference_of(engine), events)
+
+
+def words_of_narrow_filters(store) -> list[int]:
+    """Words without which something is lost: not those that another entry has too, or that nobody looks at."""
+    tables = np.flatnonzero(store.tables().filter < 0).tolist()
+    pairs = [(2 * (key - store.tables().filter[table])) for table in tables for key in range(store._keys(table))]
+    told = store.filters[pairs], store.filters[[at + 1 for at in pairs]]
+    is_alone = (told[0] > ALWAYS) & (told[0] != told[1])
+    return [int(at) for at, alone in zip(pairs, is_alone, strict=True) if alone]
+
+
+@pytest.mark.usefixtures("always_narrow")
+def test_narrow_filters_are_saved_and_looked_at_before_they_are_believed(tmp_path):
+    chance = random.Random("saved narrow")
+    engine = sparsely_filled(chance)
+    events = [a_sparse_event(chance) for _ in range(30)]
+    engine.save(tmp_path / "engine")
+    loaded = Engine.load(tmp_path / "engine")
+    assert store_of(loaded).has_near_filters
+    sound(loaded)
+    assert matches(loaded, events) == matches(engine, events)
+    state = index_of(engine).state()
+    words = state.arrays["clusters.filters"].copy()
+    needed = words_of_narrow_filters(store_of(engine))
+    assert len(needed) > 5 or AS_PYTHON  # there most keys say all that is asked for
+    for at in chance.sample(needed, min(5, len(needed))):
+        damaged = words.copy()
+        damaged[at] = NEVER
+        with pytest.raises(ValueError, match="filter"):
+            _restored(engine, state, {"clusters.filters": damaged})
+    for numbers in (lambda first: -first, lambda first: first - 2**40, lambda first: first + (first < 0)):
+        first = numbers(state.arrays["clusters.filter"])
+        with pytest.raises(ValueError, match="filter"):
+            _restored(engine, state, {"clusters.filter": first})
 
 
 def test_what_the_caches_hold_has_no_filters(monkeypatch):

@@ -34,7 +34,10 @@ from harken.matching.kernels.layout import (
     FREE_SHARED,
     IN_PAIRS,
     LINE,
+    NARROW,
+    NEVER_A_KEY,
     NODE,
+    NOTHING,
     PAIRS_OPEN,
     PAIRS_TABLE,
     PREDICATE_TABLE,
@@ -66,6 +69,15 @@ LINES_EACH = 2
 MOST = 6.0
 """Clauses per key, on average, up to which filters pay."""
 
+FEWEST, FEWEST_AGAIN = 0.25, 0.125
+"""Clauses per key, on average, from which on narrow filters pay, and at which they are given up again."""
+
+ENOUGH = 8
+"""Tables from which on it pays to find out for narrow filters what an event has."""
+
+NEAR = 2 << 20
+"""Bytes of narrow filters that the caches hold."""
+
 WASTE = 1.6
 """How many times the room that clusters need they may take, unless something else is asked for."""
 
@@ -85,6 +97,16 @@ class Filtered(NamedTuple):
 
     filters: npt.NDArray[np.uint16]
     first: npt.NDArray[np.int64]
+
+
+class Digits(NamedTuple):
+    """What keys are made of, as kernels see it."""
+
+    digit: npt.NDArray[np.int32]
+    digits: npt.NDArray[np.int64]
+
+
+NO_DIGITS = Digits(np.zeros((0, 0), np.int32), np.zeros((0, DIGIT), np.int64))
 
 
 class ClusterStore:
@@ -116,7 +138,7 @@ class ClusterStore:
         self._filter = GrowingArray(np.int64)
         self._cells = GrowingArray(np.uint64)
         self._pairs = GrowingArray(np.int64, size=IN_PAIRS)
-        self._digit, self._digits = np.zeros(0, np.int32), np.zeros((0, DIGIT), np.int64)
+        self._digits: Digits | None = None
         self._asked: Asked | None = None
         self._end = 0
         self._first.append(0)
@@ -137,14 +159,15 @@ class ClusterStore:
 
     def tables(self) -> Tables:
         """The access tables as kernels see them."""
+        if self._digits is None:
+            self._digits = self._found_digits()
         return Tables(
             self._base.values,
             self._first.values,
             self._dimension.values,
             self._stride.values,
             self._radix.values,
-            self._digit,
-            self._digits,
+            *self._digits,
             self._closed.values,
             self._population.values,
             self._filter.values,
@@ -211,9 +234,10 @@ class ClusterStore:
             self._pairs = GrowingArray.of(state.array("pairs", np.int64))
         else:
             self._pairs.grow_to(IN_PAIRS + sectors_for(len(predicates.banded)))
-        tables, size = self.tables(), self._size.values
-        check_tables(predicates, tables, size, self.directory, self.schemas)
-        self._find_digits()
+        size, self._digits = self._size.values, NO_DIGITS
+        check_tables(predicates, self.tables(), size, self.directory, self.schemas)
+        self._digits = None  # which are found when tables are known to be some
+        tables = self.tables()
         self._cells.grow_to(len(predicates.banded) * CELL_WORDS)
         self._note_cells()
         found = check_clusters(predicates, tables, size, self.blocks(), self.free, slots)
@@ -242,26 +266,27 @@ class ClusterStore:
         self.schemas[table] = tuple(sorted(dimensions))
         self._closed.values[table] = False
         self._widen(table, places)
-        self._find_digits()
+        self._digits = None
         return table
 
-    def _find_digits(self) -> None:
-        """Number what values add to the keys of open tables: many have a digit in common."""
-        known: dict[tuple[int, int, int], int] = {}
-        digit = np.zeros(len(self._dimension), np.int32)
-        first = self._first.values.tolist()
-        asked = list(
-            zip(
-                self._dimension.values.tolist(),
-                self._radix.values.tolist(),
-                self._stride.values.tolist(),
-                strict=True,
-            )
-        )
-        for table in np.flatnonzero(~self._closed.values).tolist():
-            for at in range(first[table], first[table + 1]):
-                digit[at] = known.setdefault(asked[at], len(known))
-        self._digit, self._digits = digit, np.array(list(known), np.int64).reshape(-1, DIGIT)
+    def _found_digits(self) -> Digits:
+        """What values add to the keys of open tables, numbered: many have a digit in common."""
+        tables = range(FIRST_KEY_TABLE, len(self.schemas))
+        known = {(each, 0, 0): each for each in (NOTHING, NEVER_A_KEY)}
+        rows = [self._digits_of(table, known) for table in tables]
+        digit = np.full((len(rows), max(map(len, rows), default=0)), NOTHING, np.int32)
+        for row, its_digits in zip(digit, rows, strict=True):
+            row[: len(its_digits)] = its_digits
+        return Digits(digit, np.array(list(known), np.int64))
+
+    def _digits_of(self, table: int, known: dict[tuple[int, int, int], int]) -> list[int]:
+        """The digits that make the keys of a table; those that nobody knows yet get numbers."""
+        if self._closed.values[table]:
+            return [NEVER_A_KEY]
+        keyed = slice(self._first.values[table], self._first.values[table + 1])
+        arrays = (self._dimension.values, self._radix.values, self._stride.values)
+        asked = zip(*(each[keyed].tolist() for each in arrays), strict=True)
+        return [known.setdefault(each, len(known)) for each in asked]
 
     def _closed_table(self, length: int) -> int | None:
         """A closed, empty table of keys of this length, to be used again."""
@@ -432,37 +457,49 @@ class ClusterStore:
         self._closed.values[table] = True
         self._filter.values[table] = 0
         self.schemas[table] = ()
+        self._digits = None
 
     @property
     def has_filters(self) -> bool:
         """Whether some key tables have filters."""
         return bool(self._filter.values.any())
 
+    @property
+    def has_near_filters(self) -> bool:
+        """Whether all open key tables have narrow filters, which the caches hold."""
+        is_open = [table for table in range(FIRST_KEY_TABLE, len(self.schemas)) if self.schemas[table]]
+        is_narrow = bool(is_open) and bool((self._filter.values[is_open] < 0).all())
+        return is_narrow and self.filters.nbytes <= NEAR
+
     def crowded(self) -> npt.NDArray[np.int64]:
         """The directory entries of keys that have more entries than their filters have room for."""
         places = [np.zeros(0, np.int64)]
         for table in np.flatnonzero(self._filter.values).tolist():
-            first, keys = int(self._filter.values[table]), self._keys(table)
-            words = self.filters[first * FILTER : (first + keys) * FILTER : FILTER]
+            number = int(self._filter.values[table])
+            first, size = (number * FILTER, FILTER) if number > 0 else (-number * NARROW, NARROW)
+            words = self.filters[first : first + self._keys(table) * size : size]
             places.append(self._base.values[table] + np.flatnonzero(words == ALWAYS))
         return np.concatenate(places)
 
     def filtered(self, predicates: PredicateArrays) -> Filtered | None:
-        """Filters for the key tables they pay for, those with many clauses per key; None if there are no others.
+        """Filters for the key tables they pay for; None if there are no others.
 
         Linear in the keys of these tables, and in their clauses, if there are. Nothing that others read changes.
         """
-        keys = {table: self._keys(table) for table in range(FIRST_KEY_TABLE, len(self.schemas))}
-        wanted = self._tables_to_filter(keys)
-        if wanted == [table for table in keys if self._filter.values[table]]:
+        wide, narrow = self._tables_to_filter()
+        if (wide, narrow) == self._filtered_tables():
             return None
-        counts = np.cumsum([1, *(keys[table] for table in wanted)])
-        filters, first = np.zeros(int(counts[-1]) * FILTER, np.uint16), np.zeros(len(self.schemas), np.int64)
-        first[wanted] = counts[:-1]
-        tables = self.tables()._replace(filter=first)
+        first = np.zeros(len(self.schemas), np.int64)
+        end = FILTER  # in words; the first is of no key
+        for tables, size, sign in ((wide, FILTER, 1), (narrow, NARROW, -1)):
+            for table in tables:
+                first[table] = sign * (end // size)
+                end += self._keys(table) * size
+        filters = np.zeros(-(-end // FILTER) * FILTER, np.uint16)
+        numbered = self.tables()._replace(filter=first)
         blocks = self.blocks()._replace(filters=filters)
-        for table in wanted:
-            make_filters(predicates, tables, blocks, table, keys[table])
+        for table in [*wide, *narrow]:
+            make_filters(predicates, numbered, blocks, table, self._keys(table))
         return Filtered(filters, first)
 
     def have_filters(self, filtered: Filtered) -> None:
@@ -470,20 +507,41 @@ class ClusterStore:
         self.filters = filtered.filters
         self._filter.values[:] = filtered.first
 
-    def _tables_to_filter(self, keys: dict[int, int]) -> list[int]:
-        """Those with the most clauses per key, as long as they have enough of them together."""
+    def _filtered_tables(self) -> tuple[list[int], list[int]]:
+        """The tables that have filters, and those that have narrow ones."""
+        number = self._filter.values
+        return np.flatnonzero(number > 0).tolist(), np.flatnonzero(number < 0).tolist()
+
+    def _tables_to_filter(self) -> tuple[list[int], list[int]]:
+        """The tables that filters pay for, and those that narrow ones do."""
+        population, schemas = self._population.values, self.schemas
+        open_tables = [
+            table for table in range(FIRST_KEY_TABLE, len(schemas)) if schemas[table] and population[table]
+        ]
+        wide = self._most_crowded(open_tables)
+        narrow = [table for table in open_tables if table not in wide]
+        all_keys, all_clauses = self._keys_and_clauses(narrow)
+        # Clauses spread over the tables that have filters, so that what counts is how many all have together.
+        fewest = FEWEST_AGAIN if (self._filter.values < 0).any() else FEWEST
+        pays = fewest * all_keys <= all_clauses <= all_keys and (len(narrow) >= ENOUGH or bool(wide))
+        return wide, narrow if pays else []
+
+    def _most_crowded(self, tables: list[int]) -> list[int]:
+        """Of these tables, those with the most clauses per key, as long as they have enough of them together."""
         if self.nbytes["clusters"] < FILTERED_FROM:
             return []
-        population = self._population.values
-        open_tables = [table for table in keys if self.schemas[table] and population[table]]
-        wanted, all_keys = [], 0
-        all_clauses = int(population[open_tables].sum()) if open_tables else 0
-        for table in sorted(open_tables, key=lambda table: -population[table] / keys[table]):
-            all_keys += keys[table]
+        population, wanted = self._population.values, []
+        all_keys, all_clauses = 0, self._keys_and_clauses(tables)[1]
+        for table in sorted(tables, key=lambda table: -population[table] / self._keys(table)):
+            all_keys += self._keys(table)
             if all_keys > all_clauses:
                 break
             wanted.append(table)
         return sorted(wanted) if all_clauses <= MOST * all_keys else []
+
+    def _keys_and_clauses(self, tables: list[int]) -> tuple[int, int]:
+        """How many keys these tables have together, and how many clauses."""
+        return sum(map(self._keys, tables)), int(self._population.values[tables].sum()) if tables else 0
 
     def _keys(self, table: int) -> int:
         """How many keys a key table has places for."""
@@ -492,9 +550,9 @@ class ClusterStore:
 
     def is_untidy(self) -> bool:
         """Whether clusters take far more room than they need, or filters are not where they would pay."""
-        keys = {table: self._keys(table) for table in range(FIRST_KEY_TABLE, len(self.schemas))}
-        filtered = [table for table in keys if self._filter.values[table]]
-        return self._wastes(lines_in_use(self.blocks()) + 1, WASTE) or self._tables_to_filter(keys) != filtered
+        return self._wastes(lines_in_use(self.blocks()) + 1, WASTE) or (
+            self._tables_to_filter() != self._filtered_tables()
+        )
 
     def _wastes(self, needed: int, waste: float) -> bool:
         """Whether clusters that need so many lines take so many times that."""

@@ -21,6 +21,7 @@ from harken.matching.kernels.layout import (
     FIRST_KEY_TABLE,
     IN_PAIRS,
     LINE,
+    NARROW,
     NODE,
     PAIRS_OPEN,
     PAIRS_TABLE,
@@ -110,15 +111,19 @@ def _in_sectors(tables: Tables, size: Integers, blocks: Blocks) -> Integers:
 
 def check_filters(predicates: PredicateArrays, tables: Tables, blocks: Blocks) -> None:
     """Whether filters let through all that is there. Tables and clusters have been checked."""
-    first, room = tables.filter, len(blocks.filters) // FILTER
+    room = len(blocks.filters) // FILTER
     require(room * FILTER == len(blocks.filters) and room > 0, "filters are missing")
     require(not blocks.filters[:FILTER].any(), "what has no filter has one")
-    keys = np.zeros(len(first), np.int64)
-    for table in np.flatnonzero(first).tolist():
+    first, size, keys = (np.zeros(len(tables.filter), np.int64) for _ in range(3))
+    for table in np.flatnonzero(tables.filter).tolist():
         require(table >= FIRST_KEY_TABLE and not tables.closed[table], "a table has filters that can have none")
         keys[table] = np.prod(tables.radix[tables.first[table] : tables.first[table + 1]])
-    require(lie_apart(first, keys, room), "two tables have one filter")
-    for table in np.flatnonzero(first).tolist():
+        each = FILTER // NARROW if tables.filter[table] > 0 else 1
+        first[table] = each * min(abs(int(tables.filter[table])), len(blocks.filters))
+        size[table] = each * keys[table]
+    require(first[first > 0].min(initial=FILTER) >= FILTER // NARROW, "what has no filter has one")
+    require(lie_apart(first, size, room * (FILTER // NARROW)), "two tables have one filter")
+    for table in np.flatnonzero(tables.filter).tolist():
         sound = filters_are_sound(predicates, tables, blocks, table, int(keys[table]))
         require(sound, "a filter holds back what is there")
 

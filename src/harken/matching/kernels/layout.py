@@ -49,6 +49,9 @@ FILTERED = 8
 FILTER = 2 * FILTERED
 """Entries that a filter has room for, and its words (clusters/kernels/filters.py)."""
 
+NARROW = 2
+"""Entries that a narrow filter has room for, with a word each."""
+
 NEVER, ALWAYS, SHORT_SHIFT = range(3)
 """Words of a filter: those of predicates are their numbers, shifted by two that are never and always true."""
 
@@ -56,7 +59,7 @@ SHORT_NUMBERS = (1 << 16) - SHORT_SHIFT
 """Predicates below this can be words of a filter."""
 
 FILTER_BITS = 32
-"""A place that an event opens is a place in the directory, and above so many bits its filter, 0 if it has none."""
+"""A place that an event opens is a place in the directory, and above so many bits the number of its filter."""
 
 # Where in a table's region an access path's entry is, by table: at 0, by predicate, by dimension, by cell, by key.
 ALL_TABLE, PREDICATE_TABLE, PRESENCE_TABLE, RANGE_TABLE, FIRST_KEY_TABLE = range(5)
@@ -149,15 +152,16 @@ class Tables(NamedTuple):
     """A key's place in the region is the sum of code times stride."""
     radix: npt.NDArray[np.int64]
     """Codes below this have a place."""
-    digit: npt.NDArray[np.int32]
-    """Which of the digits it is that this dimension adds to a key; of closed tables it says nothing."""
+    digit: Matrix[np.int32]
+    """Which digits add up to a key: a row per table from the first key table on, as long as the longest needs."""
     digits: Matrix[np.int64]
     """What keys are made of, each once however many tables have it: one row (below) per digit."""
     closed: npt.NDArray[np.bool_]
     """Whether no clause may enter and no event looks there."""
     population: npt.NDArray[np.int64]
     filter: npt.NDArray[np.int64]
-    """The filter of the table's first key, or 0: those of its keys follow each other."""
+    """The number of the first key's filter, or 0 if there is none; others follow, away from 0. Filter n begins at
+    word n * FILTER, or at -n * NARROW if it is narrow, which numbers below 0 are."""
     cells: npt.NDArray[np.uint64]
     """By bits: the cells of the range table in which clauses stand, or have stood."""
     pairs: npt.NDArray[np.int64]
@@ -166,6 +170,9 @@ class Tables(NamedTuple):
 
 DIGIT_DIMENSION, DIGIT_RADIX, DIGIT_STRIDE, DIGIT = range(4)
 """Columns of a digit: what a code of this dimension, if it is below the radix, adds to a key."""
+
+NOTHING, NEVER_A_KEY, FIRST_DIGIT = range(3)
+"""Digits of no dimension: one fills up the rows of shorter keys, one those of closed tables."""
 
 NO_KEY = -(1 << 48)
 """What a value adds to keys that there are not: whatever the others add, the sum is below 0."""
@@ -188,7 +195,7 @@ class Blocks(NamedTuple):
     words: npt.NDArray[np.uint32]
     directory: npt.NDArray[np.uint32]
     filters: npt.NDArray[np.uint16]
-    """FILTER words each. The first is of no key."""
+    """FILTER words each, or NARROW. The first is of no key."""
     block_of: npt.NDArray[np.uint32]
     """By slot: the block that holds its clause; with the SHARED bit, its first node instead; 0 if it has none."""
     shared_block: npt.NDArray[np.uint32]

@@ -146,7 +146,7 @@ def choose_one(
 def note_as_good(tables: Tables, asked: Asked, chance: float, keys: npt.NDArray[np.int64]) -> None:
     """By table: the key of the clause chosen for if it has a filter and is about as good as this chance; or -1."""
     for table in range(FIRST_KEY_TABLE, len(tables.base)):
-        is_as_good = tables.filter[table] > 0 and asked.key_chance[table] <= AS_GOOD * chance
+        is_as_good = tables.filter[table] != 0 and asked.key_chance[table] <= AS_GOOD * chance
         keys[table] = asked.key[table] if is_as_good else -1
 
 

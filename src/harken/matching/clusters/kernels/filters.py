@@ -10,6 +10,9 @@ Three entries: the first asks for predicates 7 and 21; the second for 15 and not
 no entry has both words true, none can match. Where there are more entries than a filter has room for, all that it
 says is ALWAYS, ALWAYS: a look at the cluster has to tell.
 
+Where keys have less than one entry on average, filters are **narrow**: one word for each of two entries. So many
+more of them are in the processor's caches.
+
 Filters are never more than a summary: what they let through is checked as if there were none.
 """
 
@@ -28,6 +31,7 @@ from harken.matching.kernels.layout import (
     HEADER,
     LENGTH,
     LINE,
+    NARROW,
     NEVER,
     NEXT,
     SHORT_NUMBERS,
@@ -58,14 +62,31 @@ def _pair(
 
 
 @part
-def _let_through(filters: npt.NDArray[np.uint16], at: int, first: int, second: int) -> bool:
-    """Add an entry to a filter; False if it says ALWAYS then."""
+def filter_of(tables: Tables, table: int, key: int) -> int:
+    """Where the filter of a key begins, in a table that has filters."""
+    number = tables.filter[table]
+    return (number + key) * FILTER if number > 0 else (key - number) * NARROW
+
+
+@part
+def room_in_filter(tables: Tables, table: int) -> int:
+    """How many entries a filter of a table has room for."""
+    return FILTERED if tables.filter[table] > 0 else NARROW
+
+
+@part
+def _let_through(filters: npt.NDArray[np.uint16], at: int, room: int, first: int, second: int) -> bool:
+    """Add an entry to a filter with room for so many; False if it says ALWAYS then."""
     if first != ALWAYS:
-        for place in range(at, at + FILTERED):
+        for place in range(at, at + room):
             if filters[place] == NEVER:
-                filters[place], filters[place + FILTERED] = first, second
+                filters[place] = first
+                if room == FILTERED:
+                    filters[place + FILTERED] = second
                 return True
-    filters[at], filters[at + FILTERED] = ALWAYS, ALWAYS
+    filters[at] = ALWAYS
+    if room == FILTERED:
+        filters[at + FILTERED] = ALWAYS
     return False
 
 
@@ -80,11 +101,11 @@ def add_to_filter(
     width: int,
 ) -> None:
     """Have the filter of a key, if it has one, let through what an entry of these predicates asks for."""
-    if tables.filter[table] > 0:
-        at = (tables.filter[table] + key) * FILTER
+    if tables.filter[table] != 0:
+        at = filter_of(tables, table, key)
         if blocks.filters[at] != ALWAYS:
             first, second = _pair(predicates, residual, 0, 1, width)
-            _let_through(blocks.filters, at, first, second)
+            _let_through(blocks.filters, at, room_in_filter(tables, table), first, second)
 
 
 @part
@@ -93,8 +114,8 @@ def renew_filter(predicates: PredicateArrays, tables: Tables, blocks: Blocks, ta
     if tables.filter[table] == 0:
         return
     words, filters = blocks.words, blocks.filters
-    at = (tables.filter[table] + key) * FILTER
-    for word in range(at, at + FILTER):
+    at, room = filter_of(tables, table, key), room_in_filter(tables, table)
+    for word in range(at, at + (FILTER if room == FILTERED else NARROW)):
         filters[word] = NEVER
     block = np.int64(blocks.directory[tables.base[table] + key])
     while block > 0:
@@ -102,7 +123,7 @@ def renew_filter(predicates: PredicateArrays, tables: Tables, blocks: Blocks, ta
         capacity, width = np.int64(words[base + CAPACITY]), np.int64(words[base + WIDTH])
         for entry in range(base + HEADER, base + HEADER + np.int64(words[base + LENGTH])):
             first, second = _pair(predicates, words, entry, capacity, width)
-            if not _let_through(filters, at, first, second):
+            if not _let_through(filters, at, room, first, second):
                 return
         block = np.int64(words[base + NEXT])
 
@@ -110,11 +131,11 @@ def renew_filter(predicates: PredicateArrays, tables: Tables, blocks: Blocks, ta
 @part
 def entries_in(tables: Tables, blocks: Blocks, table: int, key: int) -> int:
     """How many entries the filter of a key tells of; more than it has room for if it can't tell."""
-    at = (tables.filter[table] + key) * FILTER
+    at, room = filter_of(tables, table, key), room_in_filter(tables, table)
     if blocks.filters[at] == ALWAYS:
-        return FILTERED + 1
+        return room + 1
     count = 0
-    for place in range(at, at + FILTERED):
+    for place in range(at, at + room):
         count += blocks.filters[place] != NEVER
     return count
 
@@ -129,28 +150,29 @@ def make_filters(predicates: PredicateArrays, tables: Tables, blocks: Blocks, ta
 @tight
 def filters_are_sound(predicates: PredicateArrays, tables: Tables, blocks: Blocks, table: int, keys: int) -> bool:
     """Whether the filters of a table let through all that its keys hold."""
+    room = room_in_filter(tables, table)
     for key in range(keys):
         block = np.int64(blocks.directory[tables.base[table] + key])
-        at = (tables.filter[table] + key) * FILTER
+        at = filter_of(tables, table, key)
         while block > 0 and blocks.filters[at] != ALWAYS:
-            if not _lets_through(predicates, blocks, at, block):
+            if not _lets_through(predicates, blocks, at, room, block):
                 return False
             block = np.int64(blocks.words[block * LINE + NEXT])
-        if blocks.filters[at] == ALWAYS and blocks.filters[at + FILTERED] != ALWAYS:
+        if room == FILTERED and blocks.filters[at] == ALWAYS and blocks.filters[at + FILTERED] != ALWAYS:
             return False
     return True
 
 
 @part
-def _lets_through(predicates: PredicateArrays, blocks: Blocks, at: int, block: int) -> bool:
+def _lets_through(predicates: PredicateArrays, blocks: Blocks, at: int, room: int, block: int) -> bool:
     """Whether a filter has the words of every entry of a block."""
     words, filters, base = blocks.words, blocks.filters, block * LINE
     capacity, width = np.int64(words[base + CAPACITY]), np.int64(words[base + WIDTH])
     for entry in range(base + HEADER, base + HEADER + np.int64(words[base + LENGTH])):
         first, second = _pair(predicates, words, entry, capacity, width)
         known = False
-        for place in range(at, at + FILTERED):
-            known |= filters[place] == first and filters[place + FILTERED] == second
+        for place in range(at, at + room):
+            known |= filters[place] == first and (room == NARROW or filters[place + FILTERED] == second)
         if not known:
             return False
     return True

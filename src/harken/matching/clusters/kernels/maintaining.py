@@ -246,8 +246,8 @@ def _move(
     clause = room.clause[: clause_predicates(predicates, tables, words, block, entry, room.clause)]
     ask(predicates, chances, clause, room.asked)
     to, at, chance = choose(predicates, tables, chances, clause, room.asked, NO_TABLE)
-    if tables.filter[to] > 0:
-        if tables.filter[table] > 0 and access_chance(predicates, tables, chances.selectivity, table, key) <= (
+    if tables.filter[to] != 0:
+        if tables.filter[table] != 0 and access_chance(predicates, tables, chances.selectivity, table, key) <= (
             AS_GOOD * chance
         ):
             to, at = table, key

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from harken.jit import part
+from harken.jit import called, part
+from harken.matching.clusters.kernels.filters import filter_of
 from harken.matching.clusters.kernels.pairs import open_pairs
 from harken.matching.clusters.kernels.ranges import range_places_in
 from harken.matching.kernels.layout import (
@@ -21,10 +22,14 @@ from harken.matching.kernels.layout import (
     FILTER,
     FILTER_BITS,
     FILTERED,
+    FIRST_DIGIT,
     FIRST_KEY_TABLE,
     LINE,
     MISSING,
+    NARROW,
+    NEVER_A_KEY,
     NO_KEY,
+    NOTHING,
     PREDICATE_TABLE,
     PRESENCE_TABLE,
     RANGE_TABLE,
@@ -59,45 +64,50 @@ def fetch_event(events: Events, step: int) -> None:
 @part
 def find_columns(tables: Tables, events: Events, scratch: Scratch) -> None:
     """Find out once for all events which columns make the keys."""
-    for digit in range(len(tables.digits)):
+    scratch.digits[NOTHING], scratch.digits[NEVER_A_KEY] = 0, NO_KEY
+    for digit in range(FIRST_DIGIT, len(tables.digits)):
         scratch.columns[digit] = events.column[tables.digits[digit, DIGIT_DIMENSION]]
 
 
 @part
 def find_digits(tables: Tables, its_code: npt.NDArray[np.int32], scratch: Scratch) -> None:
     """Work out what the values of an event add to the keys of all tables."""
-    for digit in range(len(tables.digits)):
+    for digit in range(FIRST_DIGIT, len(tables.digits)):
         value = np.int64(its_code[np.uint32(scratch.columns[digit])])
         # Both ends in one comparison: as an unsigned number, what is below the first is far above the last.
         is_known = np.uint64(value - 1) < np.uint64(tables.digits[digit, DIGIT_RADIX] - 1)
         scratch.digits[digit] = value * tables.digits[digit, DIGIT_STRIDE] if is_known else NO_KEY
 
 
-@part
+@called
 def key_places(
-    tables: Tables, blocks: Blocks, events: Events, event: int, scratch: Scratch, into: int, ahead: bool
+    tables: Tables,
+    filters: npt.NDArray[np.uint16],
+    directory: npt.NDArray[np.uint32],
+    digits: npt.NDArray[np.int64],
+    places: npt.NDArray[np.int64],
+    into: int,
+    ahead: bool,
 ) -> int:
-    """Collect, from places[into] on, where in the directory the event's keys are, and their filters.
+    """Collect, from places[into] on, where in the directory the keys of these digits are, and their filters.
 
+    Built into a kernel, this would be short of registers: each step would fetch from memory where arrays are.
     Indices are made unsigned, here and below: those of numbers that might be negative are looked at first.
     """
-    digits, places = scratch.digits, scratch.places
-    find_digits(tables, events.code[event], scratch)
-    for table in range(FIRST_KEY_TABLE, len(tables.base)):
-        if tables.closed[table]:
-            continue
-        key, at, end = np.int64(0), tables.first[table], tables.first[table + 1]
-        while at < end:  # not `for`, which would be made vectors of: there are two or three
-            key += digits[np.uint32(tables.digit[np.uint32(at)])]
+    for row in range(len(tables.digit)):
+        key, at = np.int64(0), 0
+        while at < tables.digit.shape[1]:  # not `for`, which would be made vectors of: there are two or three
+            key += digits[np.uint32(tables.digit[row, np.uint32(at)])]
             at += 1
         if key >= 0:
-            place, number = tables.base[table] + key, np.int64(0)
-            if tables.filter[table] > 0:
-                number = tables.filter[table] + key
+            table = FIRST_KEY_TABLE + row
+            place, number = tables.base[table] + key, tables.filter[table]
+            if number != 0:
+                number += key if number > 0 else -key
                 if ahead:
-                    prefetch(blocks.filters, number * FILTER)
+                    prefetch(filters, filter_of(tables, table, key))
             elif ahead:
-                prefetch(blocks.directory, place)
+                prefetch(directory, place)
             places[np.uint32(into)] = place | number << FILTER_BITS
             into += 1
     return into
@@ -127,7 +137,8 @@ def open_event(
     """Collect the directory entries of all access paths that an event opens."""
     places, touched, code = scratch.places, scratch.touched, events.code
     begin, event = step % RING * (len(places) // RING), event_at(events, step)
-    into = key_places(tables, blocks, events, event, scratch, begin, ahead)
+    find_digits(tables, code[event], scratch)
+    into = key_places(tables, blocks.filters, blocks.directory, scratch.digits, places, begin, ahead)
     if tables.population[PREDICATE_TABLE] > 0:
         for at in range(satisfied(predicates, events, event, touched)):
             places[into] = tables.base[PREDICATE_TABLE] + touched[at]
@@ -147,6 +158,44 @@ def open_event(
     scratch.opened[step % RING] = into - begin
 
 
+@called
+def let_through(
+    places: npt.NDArray[np.int64],
+    count: int,
+    filters: npt.NDArray[np.uint16],
+    short: npt.NDArray[np.uint8],
+) -> int:
+    """Keep, of so many places, those whose filters do not say that nothing there can match; how many."""
+    kept = 0
+    for at in range(count):
+        place = places[np.uint32(at)]
+        number, alive = place >> FILTER_BITS, np.int64(0)
+        if number < 0:
+            first = np.uint64(-number) * NARROW
+            for word in range(NARROW):
+                alive += np.int64(short[filters[np.uint64(first + word)]])
+        else:
+            first = np.uint64(number) * FILTER
+            for word in range(FILTERED):
+                alive += np.int64(short[filters[np.uint64(first + word)]])
+        places[np.uint32(kept)] = place
+        # Without a branch: which keys have something can't be foreseen.
+        kept += (alive > 0) | (number == 0)
+    count, kept = kept, 0
+    for at in range(count):
+        place = places[np.uint32(at)]
+        number = place >> FILTER_BITS
+        alive = np.int64(number <= 0)
+        if number > 0:
+            first = np.uint64(number) * FILTER
+            for word in range(FILTERED):
+                one, other = filters[np.uint64(first + word)], filters[np.uint64(first + word + FILTERED)]
+                alive += np.int64(short[one]) * np.int64(short[other])
+        places[np.uint32(kept)] = place & ((1 << FILTER_BITS) - 1)
+        kept += alive > 0
+    return kept
+
+
 @part
 def sift(predicates: PredicateArrays, blocks: Blocks, events: Events, step: int, scratch: Scratch) -> None:
     """Leave out the keys whose filters say that nothing under them can match."""
@@ -155,26 +204,6 @@ def sift(predicates: PredicateArrays, blocks: Blocks, events: Events, step: int,
     for at in range(count):
         short[np.uint32(scratch.touched[at] + SHORT_SHIFT)] = TRUE
     begin = step % RING * (len(places) // RING)
-    kept = begin
-    for at in range(begin, begin + scratch.opened[step % RING]):
-        place = places[np.uint32(at)]
-        first = np.uint32(place >> FILTER_BITS) * FILTER
-        alive = np.int64(0)
-        for word in range(FILTERED):
-            alive += np.int64(short[filters[np.uint64(first + word)]])
-        places[np.uint32(kept)] = place
-        # Without a branch: which keys have something can't be foreseen.
-        kept += (alive > 0) | (first == 0)
-    end, kept = kept, begin
-    for at in range(begin, end):
-        place = places[np.uint32(at)]
-        first = np.uint32(place >> FILTER_BITS) * FILTER
-        alive = np.int64(first == 0)
-        for word in range(FILTERED):
-            one, other = filters[np.uint64(first + word)], filters[np.uint64(first + word + FILTERED)]
-            alive += np.int64(short[one]) * np.int64(short[other])
-        places[np.uint32(kept)] = place & ((1 << FILTER_BITS) - 1)
-        kept += alive > 0
-    scratch.opened[step % RING] = kept - begin
+    scratch.opened[step % RING] = let_through(places[begin:], scratch.opened[step % RING], filters, short)
     for at in range(count):
         short[np.uint32(scratch.touched[at] + SHORT_SHIFT)] = FALSE

@@ -29,7 +29,7 @@ from harken.matching.clusters.kernels.choosing import (
     note_as_good,
     residual_of,
 )
-from harken.matching.clusters.kernels.filters import add_to_filter, renew_filter
+from harken.matching.clusters.kernels.filters import add_to_filter, filter_of, renew_filter
 from harken.matching.clusters.kernels.owning import (
     add_owner,
     drop_owner,
@@ -42,7 +42,6 @@ from harken.matching.kernels.layout import (
     AFTER,
     CAPACITY,
     CLAUSE,
-    FILTER,
     FIRST_KEY_TABLE,
     HEADER,
     KEY,
@@ -143,11 +142,11 @@ def _choose_path(
     ask(predicates, chances, words, asked)
     table, key, chance = choose(predicates, tables, chances, words, asked, NO_TABLE)
     paths.table[at], paths.key[at] = table, key
-    if tables.filter[table] > 0:
+    if tables.filter[table] != 0:
         note_as_good(tables, asked, chance, paths.as_good[at])
         for other in range(FIRST_KEY_TABLE, len(tables.base)):
             if paths.as_good[at, other] >= 0:
-                prefetch(blocks.filters, (tables.filter[other] + paths.as_good[at, other]) * FILTER)
+                prefetch(blocks.filters, filter_of(tables, other, paths.as_good[at, other]))
     ask_no_more(predicates, words, asked)
 
 
@@ -155,7 +154,7 @@ def _choose_path(
 def _prefer_the_emptiest(tables: Tables, blocks: Blocks, paths: Paths, at: int) -> None:
     """Settle for the emptiest of keys that are as good, and ask for its place in the directory."""
     table, key = paths.table[at], paths.key[at]
-    if tables.filter[table] > 0:
+    if tables.filter[table] != 0:
         table, key = emptiest(tables, blocks, paths.as_good[at], table, key, 0)
         paths.table[at], paths.key[at] = table, key
     prefetch(blocks.directory, tables.base[table] + key)
@@ -273,8 +272,8 @@ def _ask_ahead(tables: Tables, blocks: Blocks, slots: npt.NDArray[np.int64], at:
         if 0 < block < SHARED:
             table, key = header(blocks.words, block, TABLE), header(blocks.words, block, KEY)
             prefetch(blocks.directory, tables.base[table] + key)
-            if tables.filter[table] > 0:
-                prefetch(blocks.filters, (tables.filter[table] + key) * FILTER)
+            if tables.filter[table] != 0:
+                prefetch(blocks.filters, filter_of(tables, table, key))
 
 
 @part
