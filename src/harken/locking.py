@@ -127,8 +127,8 @@ class Door:
         """Whether more than one thread has read so far; `_only` is the first of them."""
         self._waiting, self._staying = set[Reader](), set[Reader]()
         """Those that come in between two portions, and those of them that stay."""
-        self._changes = _owned_lock()
-        self._lobby, self._portion = _owned_lock(), _owned_lock()
+        self._changes = owned_lock()
+        self._lobby, self._portion = owned_lock(), owned_lock()
         """What a change in portions holds while it keeps long readers out, and while it keeps all out."""
         watch_forks(self)
 
@@ -349,7 +349,7 @@ class Door:
         self._aside, self._waiting, self._staying = set(), set(), set()
         self._is_alone |= not _is_free(self._changes)
         held = (self._changes, self._lobby, self._portion)
-        self._changes, self._lobby, self._portion = (each if each._is_owned() else _owned_lock() for each in held)
+        self._changes, self._lobby, self._portion = (each if each._is_owned() else owned_lock() for each in held)
 
 
 def _is_free(lock: OwnedLock) -> bool:
@@ -360,7 +360,8 @@ def _is_free(lock: OwnedLock) -> bool:
     return True
 
 
-def _owned_lock() -> OwnedLock:
+def owned_lock() -> OwnedLock:
+    """A lock that knows its thread."""
     return threading.RLock()  # type: ignore[return-value]  # see OwnedLock
 
 
