@@ -24,7 +24,7 @@ from harken.explanation import Explanation, explain
 from harken.intake import Compiled, Few, SubscriptionSource, checked
 from harken.locking import Door
 from harken.matching import registry
-from harken.matching.contract import AccessPath, Arranging, Learning, Reading, Slots, Stats, is_gradual
+from harken.matching.contract import AccessPath, Arranging, Learning, Matcher, Reading, Slots, Stats, is_gradual
 from harken.matching.events.batch import EventBatch, EventSource, add_up, checked_event
 from harken.matching.events.mixed import batch_from
 from harken.matching.events.tables import MixedTable, frame_of
@@ -224,31 +224,33 @@ class Engine:
         try:
             if door.closed:
                 door.wait_outside(self._settle)
+            # Once: in a child that a handler forks meanwhile, what a change has left may be settled beside this.
+            matcher, hidden, validity, identities = self._matcher, self._hidden, self._validity, self._identities
             slots = None
             if self._reads and self.schema is None:
-                slots = self._matcher.match_unchecked(event)  # type: ignore[attr-defined]  # of those that read
+                slots = matcher.match_unchecked(event)  # type: ignore[attr-defined]  # of those that read
             if slots is None:
-                slots = self._match_checked(event)
-            if self._arranges and self._matcher.is_due:  # type: ignore[attr-defined]  # of those that arrange
+                slots = self._match_checked(matcher, event)
+            if self._arranges and matcher.is_due:  # type: ignore[attr-defined]  # of those that arrange
                 self._arrange_beside()
             if not len(slots) and at is None:
                 return []
-            if (hidden := self._hidden.mask) is not None:
-                slots = slots[~hidden[slots]]
-            if self._validity:
-                slots = slots[self._valid(slots, at)]
+            if (mask := hidden.mask) is not None:
+                slots = slots[~mask[slots]]
+            if validity:
+                slots = slots[_valid(slots, validity, at)]
             elif at is not None:
                 moment_of(at)  # a wrong one is wrong whoever has subscribed
-            return self._identities.ids(slots)
+            return identities.ids(slots)
         finally:
             reader.inside -= 1
 
-    def _match_checked(self, event: Event) -> Slots:
+    def _match_checked(self, matcher: Matcher, event: Event) -> Slots:
         """The slots that match an event that may be at fault, nested, or otherwise not as matchers see it."""
-        flat = checked_event(event, self._matcher.attributes, self.schema, self._foreign)
+        flat = checked_event(event, matcher.attributes, self.schema, self._foreign)
         if self._parallel is None:
-            return self._matcher.match(flat)
-        return match_in_parallel(self._matcher, flat, self._parallel, self._door)
+            return matcher.match(flat)
+        return match_in_parallel(matcher, flat, self._parallel, self._door)
 
     @overload
     def match_batch(
@@ -302,21 +304,22 @@ class Engine:
             reader.stays += 1
             if self._door.is_shut:
                 self._door.wait_outside(self._settle)
-            batch = batch_from(given, self._matcher.attributes, self.schema, rejects)
-            rows, slots = match_batch_in_parallel(self._matcher, batch, sharing, self._door)
-            if self._arranges and self._matcher.is_due:  # type: ignore[attr-defined]  # of those that arrange
+            matcher, hidden, validity, identities = self._matcher, self._hidden, self._validity, self._identities
+            batch = batch_from(given, matcher.attributes, self.schema, rejects)
+            rows, slots = match_batch_in_parallel(matcher, batch, sharing, self._door)
+            if self._arranges and matcher.is_due:  # type: ignore[attr-defined]  # of those that arrange
                 self._arrange_beside()
             if batch.foreign:
                 add_up(self._foreign, batch.foreign)
-            if (hidden := self._hidden.mask) is not None:
-                told = ~hidden[slots]
+            if (mask := hidden.mask) is not None:
+                told = ~mask[slots]
                 rows, slots = rows[told], slots[told]
-            if self._validity:
-                valid = self._valid(slots, at)
+            if validity:
+                valid = _valid(slots, validity, at)
                 rows, slots = rows[valid], slots[valid]
             elif at is not None:
                 moment_of(at)
-            ids = self._identities.id_array(slots)
+            ids = identities.id_array(slots)
         finally:
             reader.stays -= 1
             reader.inside -= 1
@@ -510,11 +513,11 @@ class Engine:
             stats["bytes"] = {**by_part, "identities": self._identities.nbytes, **texts}
         return stats
 
-    def _valid(self, slots: Slots, at: datetime | None) -> np.ndarray:
-        """Which of the slots are valid at this time, as a mask."""
-        moment = moment_of(at)
-        bounded = self._validity
-        return np.array([s not in bounded or bounded[s].holds_at(moment) for s in slots.tolist()], bool)
+
+def _valid(slots: Slots, bounded: Mapping[int, Validity], at: datetime | None) -> np.ndarray:
+    """Which of the slots are valid at this time, as a mask."""
+    moment = moment_of(at)
+    return np.array([s not in bounded or bounded[s].holds_at(moment) for s in slots.tolist()], bool)
 
 
 def _at_hand(call: str, events: EventSource) -> EventSource | MixedTable:

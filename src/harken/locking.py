@@ -114,10 +114,6 @@ class Door:
     """
 
     def __init__(self) -> None:
-        self._start_anew()
-        watch_forks(self)
-
-    def _start_anew(self) -> None:
         self.closed = False
         self.is_shut = False
         """Whether it is closed to those that stay: before a change goes on alone, and whenever it is closed."""
@@ -131,10 +127,10 @@ class Door:
         """Whether more than one thread has read so far; `_only` is the first of them."""
         self._waiting, self._staying = set[Reader](), set[Reader]()
         """Those that come in between two portions, and those of them that stay."""
-        self._changes: OwnedLock = threading.RLock()  # type: ignore[assignment]  # see OwnedLock
-        self._lobby: OwnedLock = threading.RLock()  # type: ignore[assignment]
-        self._portion: OwnedLock = threading.RLock()  # type: ignore[assignment]
+        self._changes = owned_lock()
+        self._lobby, self._portion = owned_lock(), owned_lock()
         """What a change in portions holds while it keeps long readers out, and while it keeps all out."""
+        watch_forks(self)
 
     def reading(self, *, helps: bool = False) -> Reader:
         """The reader that stands for this thread, which may be one that only comes in to help others."""
@@ -336,13 +332,37 @@ class Door:
 
     def after_fork(self, *, child: bool) -> None:
         """Go on; in the child, without those that nobody is left to release."""
-        if not child:
-            if self._changes._is_owned():  # or it did not wait, or in vain
-                self._changes.release()
-            return
-        was_closed = self.closed
-        self._start_anew()
-        self.closed = self.is_shut = self._is_alone = was_closed  # as after an interrupt
+        if self._changes._is_owned():  # or it did not wait, or in vain
+            self._changes.release()
+        if child:
+            self._forget_others()
+
+    def _forget_others(self) -> None:
+        """Have no readers and no changes but those that this thread is in the middle of, if a handler forks there.
+
+        What others were changing is there to be settled, as after an interrupt: within a reading, too, which
+        nobody waits for.
+        """
+        own, readers = self.reading(), set[weakref.ref[Reader]]()
+        readers.add(weakref.ref(own, readers.discard))
+        self._readers, self._only, self._are_several = readers, threading.get_ident(), False
+        self._aside, self._waiting, self._staying = set(), set(), set()
+        self._is_alone |= not _is_free(self._changes)
+        held = (self._changes, self._lobby, self._portion)
+        self._changes, self._lobby, self._portion = (each if each._is_owned() else owned_lock() for each in held)
+
+
+def _is_free(lock: OwnedLock) -> bool:
+    """Whether no other thread holds a lock."""
+    if not lock.acquire(timeout=0):
+        return False
+    lock.release()
+    return True
+
+
+def owned_lock() -> OwnedLock:
+    """A lock that knows its thread."""
+    return threading.RLock()  # type: ignore[return-value]  # see OwnedLock
 
 
 def _let_in(where: set[Reader]) -> None:

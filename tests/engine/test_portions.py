@@ -475,6 +475,78 @@ def test_a_process_forked_in_the_middle_of_a_change_has_all_of_it_or_nothing(pau
 
 
 @pytest.mark.kernel
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("at", [4, 25, 60])
+def test_a_child_forked_in_the_middle_of_a_match_finishes_that_as_it_was_begun(pauses, at):
+    engine, children = Engine("dynamic"), list[int]()
+    engine.subscribe_many((id, "x = 1") for id in range(30))
+    match, begun = engine._matcher.match_unchecked, threading.Event()
+
+    def fork(event):
+        found = match(event)
+        begun.set()
+        while not engine._door.closed:
+            time.sleep(0.001)
+        children.append(os.fork())
+        if not children[0]:  # as a handler of signals might
+            asked.append(len(engine) == len(engine.match({"x": 1})) in (30, 50))
+            with suppress(EngineBusyError):
+                engine.unsubscribe_many(range(20))
+                asked.append(False)
+        return found
+
+    def look() -> None:
+        try:
+            engine._matcher.match_unchecked = fork
+            found = sorted(engine.match({"x": 1}))
+            asked.append(found == [*range(30)] and len(engine) == len(engine.match({"x": 1})) in (30, 50))
+        finally:
+            if not children[0]:
+                os._exit(0 if asked == [True, True] else 1)
+
+    def begin() -> None:
+        if pauses.count == at:
+            threads.append(threading.Thread(target=look))
+            threads[0].start()
+            assert begun.wait(60)
+            del engine._matcher.match_unchecked
+
+    asked, threads = list[bool](), list[threading.Thread]()
+    pauses.count, pauses.work = 0, begin
+    engine.subscribe_many(((id, "x = 1 AND y IS NULL") for id in range(10, 50)), replace=True)
+    threads[0].join(60)
+    assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 0
+    assert sorted(engine.match({"x": 1})) == [*range(50)]
+
+
+@pytest.mark.kernel
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_forked_in_the_middle_of_a_portion_makes_the_rest_of_the_change(monkeypatch):
+    engine, children, is_whole = Engine("dynamic"), list[int](), False
+    engine.subscribe_many((id, "x = 1") for id in range(30))
+    enter = engine._matcher._enter_some
+
+    def fork(*given) -> None:
+        enter(*given)
+        if not children:
+            children.append(os.fork())
+            if not children[0]:  # as a handler of signals might
+                with suppress(EngineBusyError):
+                    refused.append(not engine.match({"x": 1}))
+
+    refused = list[bool]()
+    monkeypatch.setattr(engine._matcher, "_enter_some", fork)
+    try:
+        engine.subscribe_many(((id, "x = 1") for id in range(10, 50)), replace=True)
+        is_whole = sorted(engine.match({"x": 1})) == sorted(engine) == [*range(50)] and not refused
+    finally:
+        if not children[0]:
+            os._exit(0 if is_whole else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 0
+    assert is_whole
+
+
+@pytest.mark.kernel
 def test_two_interrupts_one_as_the_first_is_settled_leave_all_or_nothing(pauses, monkeypatch):
     settle = Engine._settle
     for at in (3, 7, 11, 19, 35):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from itertools import cycle
+from itertools import count, cycle
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,8 @@ import pytest
 import harken
 from harken import Engine, algorithms
 from harken.errors import EventError
-from harken.matching.encoding import workspace
+from harken.matching.clusters import matcher as clusters
+from harken.matching.encoding import statistics, workspace
 
 pytestmark = pytest.mark.kernel
 
@@ -172,3 +173,17 @@ def test_a_thread_that_matches_for_the_first_time_may_be_interrupted_by_a_match(
     thread.start()
     thread.join(60)
     assert found == [wanted]
+
+
+def test_a_match_that_interrupts_who_looks_at_what_was_seen_leaves_that_as_it_was(monkeypatch, tmp_path):
+    monkeypatch.setattr(clusters, "OBSERVED", 1)
+    engine, numbers = Engine("dynamic"), count()
+    engine.subscribe_many((number, f"n{number} > 3 AND a = {number % 3}") for number in range(16))
+    engine.match_batch([{"n0": 9, "a": 1}] * 9)
+
+    def interrupt():
+        engine.match_batch([{f"n{next(numbers) % 16}": 9, "a": 1}] * 9)
+
+    for look in (lambda: engine.save(tmp_path / "saved"), engine._matcher._estimate_anew):
+        assert at_every_line(look, interrupt, [statistics.__file__]) > 5
+    assert sorted(Engine.load(tmp_path / "saved").match({"n1": 9, "a": 1})) == [1]

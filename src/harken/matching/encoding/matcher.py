@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from harken import jit
 from harken.errors import ArgumentError, CapacityError, CopyError
-from harken.locking import Door, watch_forks
+from harken.locking import Door, owned_lock, watch_forks
 from harken.matching.contract import AccessPath, Incoming, Pairs, Slots, Stats
 from harken.matching.encoding.encoder import BLOCK, Encoder
 from harken.matching.encoding.locality import ENCODED, in_event_order
@@ -68,7 +68,7 @@ class EncodedMatcher(ABC):
         self._slots = 0
         self._own = _Own()
         self._seen = np.zeros(4, np.int64)
-        self._seen_lock = threading.RLock()
+        self._seen_lock = owned_lock()
         self._read: tuple[Incoming | None, list[Said]] = None, []
         """What those ask for that come next, if it has been read beside those who match."""
         watch_forks(self)
@@ -305,7 +305,7 @@ class EncodedMatcher(ABC):
     def after_fork(self, *, child: bool) -> None:
         """In the child, whoever was counting is gone."""
         if child:
-            self._seen_lock = threading.RLock()
+            self._seen_lock = owned_lock()
 
     def __getstate__(self) -> object:
         raise CopyError("an index", "`save` the engine, and `load` it")
@@ -364,10 +364,12 @@ class EncodedMatcher(ABC):
         """Remember what several threads have seen. Who works for others leaves it to the one he works for."""
         # By `with`: no interrupt leaves the lock held. A handler of signals that matches may take it too; but what
         # this thread waits for must not, or a handler that came while it holds the lock would wait for ever.
+        is_within = self._seen_lock._is_owned()
         with self._seen_lock:
             for each in seen:
                 self._seen += each
-            self._observe(events)
+            if not is_within:  # or who looks at what was seen, or saves it, would find half of this there
+                self._observe(events)
 
     def _common_stats(self) -> dict[str, object]:
         """What matching has done so far, and the numbers of subscriptions and predicates."""
