@@ -297,7 +297,7 @@ class Engine:
         ["attribute 'price' is declared float, found string"]
         """
         rejects: list[EventError] | None = [] if _collects(on_error) else None
-        given, sharing = _at_hand("match_batch", events), checked_parallel(parallel) or self._parallel
+        given, sharing = _at_hand("match_batch", events, "match"), checked_parallel(parallel) or self._parallel
         reader = self._door.reading()
         reader.inside += 1
         try:
@@ -520,12 +520,12 @@ def _valid(slots: Slots, bounded: Mapping[int, Validity], at: datetime | None) -
     return np.array([s not in bounded or bounded[s].holds_at(moment) for s in slots.tolist()], bool)
 
 
-def _at_hand(call: str, events: EventSource) -> EventSource | MixedTable:
+def _at_hand(call: str, events: EventSource, one: str | None = None) -> EventSource | MixedTable:
     """Events that no code of the user's has to be called for, such as a generator that asks the engine itself."""
     table = frame_of(events, EventError)
     if table is not None:
         return table
-    check_several(call, "events", events, "match")
+    check_several(call, "events", events, one)
     return list(events)  # type: ignore[arg-type]  # rows, as just seen
 
 

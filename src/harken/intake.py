@@ -15,7 +15,7 @@ import pyarrow as pa
 from harken.compiler import Reading, Reject, Texts, compile_texts, read_expression, read_texts
 from harken.errors import DuplicateSubscriptionError, ExpressionError, HarkenError, SubscriptionError, closest
 from harken.matching.contract import Incoming
-from harken.matching.events.tables import ArrowStream, MixedTable, frame_of
+from harken.matching.events.tables import ArrowArray, ArrowStream, MixedTable, frame_of
 from harken.matching.identities import Identities, Ids, type_of
 from harken.model.expressions import Expression, check_schema
 from harken.model.foreign import shown
@@ -31,6 +31,7 @@ SubscriptionSource: TypeAlias = (
     pa.Table
     | pa.RecordBatch
     | ArrowStream
+    | ArrowArray
     | Iterable[Subscription | Mapping[str, object] | tuple[SubscriptionId, str | Expression]]
 )
 
@@ -365,14 +366,15 @@ def _texts_of_table(mixed: MixedTable) -> Texts:
 
 
 def _texts_of_rows(rows: Iterable[object]) -> Texts:
+    """Rows as columns. Not by `zip(*rows)`: it makes an iterator of every row, and all other threads wait."""
     if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
         raise SubscriptionError(
             f"expected rows of subscriptions, found a {type(rows).__name__}",
             suggestion='write a list of pairs, like [("alice", "price < 300")]',
         )
-    if isinstance(rows, list) and rows and set(map(type, rows)) == {tuple} and set(map(len, rows)) == {2}:
-        ids, expressions = zip(*rows, strict=True)  # pairs, as they come by the million
-        return Texts(_plain(ids), expressions)
+    rows = rows.copy() if isinstance(rows, list) else rows  # which another thread may change meanwhile
+    if isinstance(rows, list) and all(type(row) is tuple and len(row) == 2 for row in rows):
+        return Texts(_plain([row[0] for row in rows]), [row[1] for row in rows])  # as they come by the million
     fields: list[_Fields] = []
     faults: dict[int, SubscriptionError] = {}
     for number, row in enumerate(rows):
@@ -381,10 +383,10 @@ def _texts_of_rows(rows: Iterable[object]) -> Texts:
         except SubscriptionError as error:
             faults[number] = error
             fields.append((_id_of(row), None, None, None, None))
-    ids, expressions, owners, starts, ends = zip(*fields, strict=True) if fields else ((), (), (), (), ())
+    owners, starts, ends = ([row[2] for row in fields], [row[3] for row in fields], [row[4] for row in fields])
     return Texts(
-        _plain(ids),
-        expressions,
+        _plain([row[0] for row in fields]),
+        [row[1] for row in fields],
         owners if any(owner is not None for owner in owners) else None,
         starts if any(start is not None for start in starts) else None,
         ends if any(end is not None for end in ends) else None,
@@ -394,7 +396,7 @@ def _texts_of_rows(rows: Iterable[object]) -> Texts:
 
 def _plain(ids: Sequence[object]) -> Sequence[object]:
     """Ids without numpy's integers."""
-    odd = set(map(type, ids)) - {int, str}
+    odd = {type(id) for id in ids} - {int, str}
     if not any(issubclass(each, np.integer) for each in odd):
         return ids
     return [int(id) if isinstance(id, np.integer) else id for id in ids]

@@ -19,6 +19,13 @@ def test_the_list_names_every_experiment():
     assert all(name in listed.out for name in experiments())
 
 
+def test_help_and_list_say_which_experiments_take_minutes():
+    told = " ".join(run("bench", "--help").out.replace("│", " ").split())
+    assert "those go on of which --list says --minutes" in told
+    taking = {name for name, each in experiments().items() if "--minutes" in each}
+    assert taking >= {"soak", "threads", "faults", "storage-stress", "stream-stress"}
+
+
 def test_an_unknown_experiment_is_told_with_the_nearest_name():
     with pytest.raises(UnknownExperimentError, match="did you mean 'compile'"):
         load("complie")

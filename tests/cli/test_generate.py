@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from harken.workloads import workloads
 from tests.cli.running import run
 
 
@@ -20,6 +21,12 @@ def test_an_unknown_workload_is_refused(tmp_path):
     said = run("generate", "w9", "--out", str(tmp_path))
     assert said.status == 2
     assert "there are w0" in said.err
+
+
+def test_the_list_names_every_workload():
+    listed = run("generate", "--list")
+    assert (listed.status, listed.err) == (0, "")
+    assert all(name in listed.out for name in workloads())
 
 
 def test_a_seed_below_zero_is_refused(tmp_path):

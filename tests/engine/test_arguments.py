@@ -35,7 +35,7 @@ WRONG = {
     "match_batch takes several events, found NoneType; for one there is match": lambda e: e.match_batch(None),
     "match_batch takes several events, found dict": lambda e: e.match_batch({"x": 1}),
     "match_batch takes several events, found str": lambda e: e.match_batch("x"),
-    "learn takes several events, found int": lambda e: e.learn(5),
+    "learn takes several events, found int$": lambda e: e.learn(5),
     "unsubscribe_many takes several ids, found NoneType": lambda e: e.unsubscribe_many(None),
     "unsubscribe_many takes several ids, found str; for one there is unsub": lambda e: e.unsubscribe_many("a"),
     "on_error is one of 'raise', 'collect', found 'colect'; did": lambda e: e.match_batch([], on_error="colect"),

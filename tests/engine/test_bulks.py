@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pyarrow as pa
 import pytest
 
@@ -13,6 +15,7 @@ from harken.errors import (
     ParseError,
     SubscriptionError,
 )
+from harken.intake import texts_of
 from harken.model.subscriptions import Validity
 from tests.engine.registered import HOUR, NOON, seen, small_engine
 from tests.normal.test_compiled import MALFORMED, plain, predicate
@@ -296,3 +299,20 @@ def test_an_unknown_word_for_on_error_is_refused():
     with pytest.raises(ValueError, match="on_error is one of"):
         engine.subscribe_many([("a", "x = 1")], on_error="rais")
     assert len(engine) == 0
+
+
+@pytest.mark.parametrize(("rows", "kept"), [(list, 0), (iter, 20_000)], ids=["list", "iterator"])
+def test_pairs_become_columns_without_more_for_the_garbage_collector_than_is_kept(rows, kept):
+    pairs = [(number, f"x = {number}") for number in range(20_000)]
+    runs = []
+    gc.collect()
+    thresholds = gc.get_threshold()
+    gc.callbacks.append(lambda phase, _: runs.append(phase))
+    gc.set_threshold(kept + 2_000)
+    try:
+        texts = texts_of(rows(pairs))
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.callbacks.pop()
+    assert (texts.ids[-1], texts.expressions[-1]) == pairs[-1]
+    assert not runs

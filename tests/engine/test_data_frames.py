@@ -78,3 +78,31 @@ def test_a_frame_that_cannot_be_read_says_why():
         engine.match_batch(twice)
     with pytest.raises(SubscriptionError, match="needs the columns id and expression"):
         engine.subscribe_many(Frame(pa.table({"id": [1]})))
+
+
+class Rows:
+    """What makers of record batches hand over: nothing but the Arrow array interface."""
+
+    def __init__(self, array):
+        self._array = array
+
+    def __arrow_c_array__(self, requested_schema=None):
+        return self._array.__arrow_c_array__(requested_schema)
+
+
+@pytest.mark.parametrize("make", [Rows, lambda array: array])
+def test_arrays_of_structs_are_events_and_subscriptions_as_they_are(make, algorithm):
+    engine = Engine(algorithm)
+    wanted = pa.array([{"id": "a", "expression": "price < 5"}, {"id": "b", "expression": "seller.rank = 1"}])
+    assert engine.subscribe_many(make(wanted)).loaded == 2
+    events = pa.array([{"price": 9, "seller": None}, {"price": 1, "seller": {"rank": 1}}])
+    assert pairs(engine.match_batch(make(events))) == [(1, "a"), (1, "b")]
+    assert pairs(engine.match_batch(make(events.slice(1)))) == [(0, "a"), (0, "b")]
+
+
+def test_an_array_that_is_no_rows_says_why():
+    engine = engine_of("auto", "x = 1")
+    with pytest.raises(EventError, match="a StructArray that cannot be read as an Arrow table: row 1 is null"):
+        engine.match_batch(pa.array([{"x": 1}, None]))
+    with pytest.raises(EventError, match="a Int64Array that cannot be read as an Arrow table"):
+        engine.match_batch(pa.array([1, 2]))

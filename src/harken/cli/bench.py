@@ -50,7 +50,7 @@ def bench(
     repeats: Annotated[int, typer.Option(min=1, help="How often each contender is measured.")] = 3,
     minutes: Annotated[
         float | None,
-        typer.Option(min=0.01, help="How long soak goes on (small: 0.2, full: 60); others ignore it."),
+        typer.Option(min=0.01, help="How long those go on of which --list says --minutes; others ignore it."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for JSON, Markdown and plots.")] = Path("bench-results"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,

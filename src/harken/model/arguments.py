@@ -53,17 +53,17 @@ def checked_flag(argument: str, found: object) -> bool:
 
 
 def check_several(
-    call: str, argument: str, found: object, one: str, single: tuple[type, ...] = (str, bytes, Mapping)
+    call: str, argument: str, found: object, one: str | None, single: tuple[type, ...] = (str, bytes, Mapping)
 ) -> None:
     """ArgumentTypeError if what should be several is one, or nothing that can be gone through.
 
-    `one` is the call that there is for one. What is `single` could be gone through, a text by its letters, but is
-    not meant so.
+    `one` is the call that there is for one, if there is any. What is `single` could be gone through, a text by
+    its letters, but is not meant so.
     """
     passable = hasattr(found, "__iter__") or hasattr(found, "__getitem__")
     if isinstance(found, single) or not passable:
         message = f"{call} takes several {argument}, found {type(found).__name__}"
-        raise ArgumentTypeError(message, argument=argument, suggestion=f"for one there is {one}")
+        raise ArgumentTypeError(message, argument=argument, suggestion=one and f"for one there is {one}")
 
 
 def check_options(kind: type, where: str, options: Iterable[str]) -> None:

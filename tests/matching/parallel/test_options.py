@@ -37,6 +37,12 @@ def test_what_cannot_be_is_refused_by_name(said, argument):
     assert raised.value.argument == argument
 
 
+@pytest.mark.parametrize("wrong", ["5", True, [5]])
+def test_a_latency_of_another_type_is_refused_as_such(wrong):
+    with pytest.raises(ArgumentTypeError, match="target_latency_ms is a number of milliseconds above 0"):
+        Parallel("hybrid", target_latency_ms=wrong)
+
+
 def test_parallel_is_a_parallel():
     with pytest.raises(ArgumentTypeError, match="a Parallel"):
         Engine(parallel="me-ip")

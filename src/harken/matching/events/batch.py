@@ -19,13 +19,13 @@ from harken.errors import EventError
 from harken.locking import SharedLock
 from harken.matching.events.columns import Column, Mask, rows_of
 from harken.matching.events.mentions import Mentions
-from harken.matching.events.tables import ArrowStream, table_of
+from harken.matching.events.tables import ArrowArray, ArrowStream, table_of
 from harken.model.events import Event, FlatEvent, flatten, is_flat
 from harken.model.foreign import Foreign, shown
 from harken.model.schema import Schema
 from harken.model.values import Type
 
-EventSource: TypeAlias = pa.Table | pa.RecordBatch | ArrowStream | Iterable[Event]
+EventSource: TypeAlias = pa.Table | pa.RecordBatch | ArrowStream | ArrowArray | Iterable[Event]
 Numbers: TypeAlias = npt.NDArray[np.int64]
 
 

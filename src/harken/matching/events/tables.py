@@ -31,6 +31,14 @@ class ArrowStream(Protocol):
         """A stream of record batches."""
 
 
+@runtime_checkable
+class ArrowArray(Protocol):
+    """What has the Arrow array interface: arrays of structs, record batches of other makers."""
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> object:
+        """A schema and an array."""
+
+
 @dataclass(frozen=True, slots=True)
 class MixedTable:
     """A table, null throughout in columns that Arrow has no type for, and the values of these; None is missing."""
@@ -67,18 +75,26 @@ def frame_of(source: object, refuse: Refusal) -> pa.Table | MixedTable | None:
         return source
     if isinstance(source, pa.RecordBatch):
         return pa.Table.from_batches([source])
-    if not hasattr(source, "__arrow_c_stream__"):
+    streams = hasattr(source, "__arrow_c_stream__")
+    if not streams and not hasattr(source, "__arrow_c_array__"):
         _refuse_plan(source, refuse)
         return None
     if _is_of("pandas", source):
         return _of_pandas(source, refuse)
     try:
-        table = pa.table(source)
+        table = pa.table(source) if streams else _of_array(source)
     except _FAULTS as error:
         if not _is_of("polars", source):
             _refuse(source, error, refuse)
         return _of_polars(source)
     return _of_polars(source) if _is_of("polars", source) and _has_objects(source) else table
+
+
+def _of_array(source: object) -> pa.Table:
+    rows = pa.array(source)
+    if rows.null_count:
+        raise ValueError(f"row {rows.is_null().index(True)} is null")
+    return pa.Table.from_struct_array(rows)  # also of a slice, which is no record batch to Arrow
 
 
 def _is_of(library: str, source: object) -> bool:

@@ -59,8 +59,11 @@ class Parallel:
                 raise ArgumentError(f"{name} is for groups of threads", argument=name, suggestion='mode="hybrid"')
         if target is None:
             return
-        if isinstance(target, bool) or not isinstance(target, int | float) or not 0 < target < float("inf"):
-            raise ArgumentError.of("target_latency_ms", "a number of milliseconds above 0", repr(target))
+        expected = "a number of milliseconds above 0 that is not infinite"
+        if isinstance(target, bool) or not isinstance(target, int | float):
+            raise ArgumentTypeError.of("target_latency_ms", expected, repr(target))
+        if not 0 < target < float("inf"):
+            raise ArgumentError.of("target_latency_ms", expected, repr(target))
         if self.group is not None:
             said = "group is what target_latency_ms is to find"
             raise ArgumentError(said, argument="group", suggestion="give one of the two")
