@@ -32,10 +32,15 @@ test: $(READY)
 
 test-compiled: $(READY)
 	@$(BIN)/python scripts/share-java.py build/spark.jsa || echo "Java starts as usual"
-	$(IN_MEMORY) $(BIN)/pytest -n 2 --dist worksteal
+	$(IN_MEMORY) $(BIN)/pytest -n 2 --dist worksteal $(ELSEWHERE)
 
+# Folders of which nothing would run are not even looked at: each process would import what they import.
 test-fast: $(READY)
-	$(IN_MEMORY) $(BIN)/pytest -n 2 --dist worksteal -m "not install and not long and not service"
+	$(IN_MEMORY) $(BIN)/pytest -n 2 --dist worksteal $(ELSEWHERE) --ignore tests/spark --ignore tests/judge \
+		-m "not install and not long and not service"
+
+# What `make test-install` runs.
+ELSEWHERE := --ignore tests/installs
 
 # The contract, as part of all tests, or whatever tests kernels, if one of the next two is asked for.
 CONTRACTS := tests/contract/test_contract.py tests/symmetric/test_memory.py tests/symmetric/test_memory_capacity.py

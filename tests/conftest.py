@@ -59,7 +59,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _needs_a_service(test: pytest.Function) -> bool:
     folders = {"spark", "judge"} & set(test.path.parts[len(Path(__file__).parts) - 1 :])
     chosen = test.callspec.params.values() if hasattr(test, "callspec") else ()
-    is_on_a_database = any(each in ("sqlite", "postgresql") for each in chosen if isinstance(each, str))
+    # As "sqlite", or with the encoding behind it.
+    is_on_a_database = any(
+        each.partition(",")[0] in ("sqlite", "postgresql") for each in chosen if isinstance(each, str)
+    )
     return bool(folders or is_on_a_database or SERVICES & set(test.fixturenames))
 
 

@@ -37,6 +37,16 @@ def test_a_small_engine_works_without_kernels():
     assert not loaded & set(HEAVY)
 
 
+def test_a_small_engine_that_matches_single_events_loads_no_data_frames():
+    loaded = loaded_after(
+        "from harken import Engine\n"
+        "engine = Engine()\n"
+        "engine.subscribe('alice', \"item = 'camera' and price < 300\")\n"
+        "assert engine.match({'item': 'camera', 'price': 199}) == ['alice']"
+    )
+    assert not loaded & {"pandas", *HEAVY}
+
+
 @pytest.mark.parametrize("name", harken.__all__)
 def test_every_public_name_is_there(name):
     assert getattr(harken, name) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import pytest
@@ -36,6 +37,8 @@ LONG = {
     *("fabret-fig3b", "fabret-fig4b", "fabret-predicates", "symmetric-fig7"),
 }
 """Those that take their time even so: they start Spark, servers or many processes, or are like another one."""
+
+ON_DATABASES = {name for name in experiments() if name.startswith("symmetric-")} - {"symmetric-penalty"}
 
 FOUND = {
     "output": {"output", "output, matches", "be-gen"},
@@ -148,9 +151,12 @@ FOUND = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.long] * (name in LONG)) for name in experiments()]
-)
+def _marks(name):
+    marked = {"long": LONG, "service": ON_DATABASES}
+    return [getattr(pytest.mark, mark) for mark, names in marked.items() if name in names]
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=_marks(name)) for name in experiments()])
 def test_a_small_run_finds_its_figures_and_holds_them_to_no_target(name, tmp_path, request):
     if name.startswith("spark"):
         request.getfixturevalue("lent_spark")  # is lent, and need not be started
@@ -166,9 +172,15 @@ def test_a_small_run_finds_its_figures_and_holds_them_to_no_target(name, tmp_pat
     assert all(path.stat().st_size > 0 for path in written)
 
 
+@functools.cache
+def fig3d():
+    """A run for all who look at it."""
+    return load("fabret-fig3d")(Bench(repeats=1))
+
+
 @pytest.mark.parametrize("algorithm", ["counting", "static"])
 def test_an_algorithm_takes_part_as_soon_as_it_is_registered(algorithm):
-    result = load("fabret-fig3d")(Bench(repeats=1))
+    result = fig3d()
     took_part = any(each.name.startswith(algorithm) for each in result.figures)
     assert took_part is (algorithm in algorithms())
 

@@ -79,11 +79,22 @@ def named(path: Path) -> str:
 # Python blocks
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=named)
+def asks_for_spark(page: Path) -> bool:
+    return "local_session" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.service] * asks_for_spark(page), id=named(page))
+        for page in PAGES
+        if blocks(page, "python")
+    ],
+)
 def test_python_blocks_run_and_show_what_happens(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    if "local_session" in page.read_text(encoding="utf-8"):
+    if asks_for_spark(page):
         # What the page gets, and need not start. Its Java is where it was started, which must outlast this test.
         request.getfixturevalue("lent_spark")
     monkeypatch.chdir(tmp_path)

@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import doctest
 import json
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from tests.docs.test_docs import ROOT, blocks, commands
-from tests.installs.environments import Environment, built_wheel, constraints, pythons
+from tests.installs.environments import Environment, built_wheel, pythons
 from tests.spark.servers.hdfs import hdfs_cluster
 from tests.spark.servers.s3 import s3_server
 from tests.symmetric.conftest import started_postgres
 
 README, SPARK, SYMMETRIC = ROOT / "README.md", ROOT / "docs" / "spark.md", ROOT / "docs" / "symmetric.md"
-EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-TRIED = {"spark", "connect", "objects", "hdfs", "database", "postgres", "bench"}
 
 
 @pytest.fixture(scope="session")
@@ -44,22 +41,6 @@ def run_commands(page: Path, environment: Environment) -> None:
             printed = environment.run(*command, said=True)
             options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
             assert doctest.OutputChecker().check_output(shown, printed, options), printed
-
-
-def test_every_extra_is_tried_and_part_of_all() -> None:
-    assert set(EXTRAS) == TRIED | {"all", "dev"}
-    (everything,) = EXTRAS["all"]
-    assert set(everything.removeprefix("harken[").removesuffix("]").split(",")) >= TRIED - {"database"}
-    assert "harken[database]" in EXTRAS["postgres"]
-
-
-def test_the_lock_gives_one_version_of_each_package_and_names_no_index() -> None:
-    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
-    names = [pin.partition("==")[0] for pin in constraints().split("\n") if pin]
-    assert len(names) == len(set(names)) > 50
-    assert "://" not in lock
-    assert "--index" not in lock
-    assert lock.count("\n    --hash=sha256:") >= len(names)
 
 
 @pytest.mark.install

@@ -25,10 +25,12 @@ def own_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "_own", turns._Turns())
 
 
-def zipped(folder: Path) -> Path:
-    """Harken in a zip file, beside which nothing can be written."""
-    shutil.make_archive(str(folder / "packed"), "zip", SOURCE, "harken")
-    return folder / "packed.zip"
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Harken in a zip file, beside which nothing can be written. Kernels that were compiled are not part of it."""
+    folder = tmp_path_factory.mktemp("packed")
+    shutil.copytree(SOURCE / "harken", folder / "plain/harken", ignore=shutil.ignore_patterns("__pycache__"))
+    return Path(shutil.make_archive(str(folder / "packed"), "zip", folder / "plain", "harken"))
 
 
 @pytest.mark.parametrize("home", ["/dev/null", "/proc/harken", "a-file"])
@@ -40,17 +42,16 @@ def test_without_a_folder_to_write_kernels_are_compiled_in_every_process_with_on
     assert used.said.count("\n") == 1
 
 
-def test_a_package_in_a_zip_file_and_no_home_work_with_one_notice(shop: Shop):
+def test_a_package_in_a_zip_file_and_no_home_work_with_one_notice(shop: Shop, packed: Path):
     settings = {"NUMBA_CACHE_DIR": "", "HOME": "/dev/null", "XDG_CACHE_HOME": ""}
-    used = shop.use(settings, zipped(shop.folder))
+    used = shop.use(settings, packed)
     assert (used.totals, used.compiled) == ([10, 10, 12], 3)
     assert used.said.count(NOT_KEPT) == 1
     assert used.said.count("\n") == 1
 
 
-def test_a_package_in_a_zip_file_keeps_kernels_in_the_users_cache(shop: Shop):
+def test_a_package_in_a_zip_file_keeps_kernels_in_the_users_cache(shop: Shop, packed: Path):
     settings = {"NUMBA_CACHE_DIR": "", "XDG_CACHE_HOME": str(shop.home)}
-    packed = zipped(shop.folder)
     assert shop.use(settings, packed).compiled == 3
     assert shop.use(settings, packed).kept == 3
     assert shop.files()

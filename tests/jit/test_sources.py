@@ -122,30 +122,48 @@ def test_a_setting_made_in_the_program_counts_as_one_from_outside(monkeypatch: p
     assert sources.digest("harken.matching.clusters.kernels.matching") != plain
 
 
-@pytest.mark.parametrize("edited", ["matching/kernels/truth.py", "matching/kernels/layout.py", "jit/options.py"])
-def test_an_edit_of_a_kernels_callee_in_harken_itself_is_noticed(edited: str, tmp_path: Path):
-    shutil.copytree(PACKAGE, tmp_path / "harken", ignore=shutil.ignore_patterns("__pycache__"))
-    code = (
-        "from harken.jit import sources\nimport harken.matching.clusters.kernels.matching as kernels\n"
-        "print(kernels.__file__, sources.digest(kernels.__name__))"
-    )
+class Copy:
+    """Harken elsewhere, and the digest that fresh processes find there for some kernels."""
 
-    def digest() -> str:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        shutil.copytree(PACKAGE, folder / "harken", ignore=shutil.ignore_patterns("__pycache__"))
+        self.first = self.digest()
+
+    def digest(self) -> str:
+        code = (
+            "from harken.jit import sources\nimport harken.matching.clusters.kernels.matching as kernels\n"
+            "print(kernels.__file__, sources.digest(kernels.__name__))"
+        )
         said = subprocess.run(
             [sys.executable, "-c", code],
-            cwd=tmp_path,
-            env={"PYTHONPATH": str(tmp_path)},
+            cwd=self.folder,
+            env={"PYTHONPATH": str(self.folder)},
             capture_output=True,
             check=True,
         )
-        assert str(tmp_path) in said.stdout.decode()
+        assert str(self.folder) in said.stdout.decode()
         return said.stdout.decode().split()[-1]
 
-    before = digest()
-    assert digest() == before
-    with (tmp_path / "harken" / edited).open("a", encoding="utf-8") as file:
-        file.write("# edited\n")
-    assert digest() != before
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
+    return Copy(tmp_path_factory.mktemp("copy"))
+
+
+def test_a_digest_is_the_same_in_every_process_while_nothing_is_edited(copy: Copy):
+    assert copy.digest() == copy.first
+
+
+@pytest.mark.parametrize("edited", ["matching/kernels/truth.py", "matching/kernels/layout.py", "jit/options.py"])
+def test_an_edit_of_a_kernels_callee_in_harken_itself_is_noticed(edited: str, copy: Copy):
+    file = copy.folder / "harken" / edited
+    before = file.read_text(encoding="utf-8")
+    file.write_text(f"{before}# edited\n", encoding="utf-8")
+    try:
+        assert copy.digest() != copy.first
+    finally:
+        file.write_text(before, encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", KERNELS)

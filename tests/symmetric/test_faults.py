@@ -37,6 +37,7 @@ def test_a_change_in_memory_that_is_stopped_is_made_entirely_or_not_at_all(place
     assert stop_everywhere(place, case, stride=61, first=first) > 1
 
 
+@pytest.mark.service
 @pytest.mark.parametrize("name", [case.name for case in ENGINE_CASES + AUCTION_CASES])
 def test_a_change_on_sqlite_that_is_stopped_is_made_entirely_or_not_at_all(name, tmp_path):
     places = on_database("SQLite", {"url": f"sqlite:///{tmp_path}/faults.db"})

@@ -43,7 +43,7 @@ NONE = -1
 Ids: TypeAlias = pa.Array | list[SubscriptionId]
 """Several ids, all of one type."""
 
-NO_IDS: Ids = pa.array([], pa.string())
+NO_IDS: Ids = pa.nulls(0, pa.string())  # to make an array of a list, pyarrow would import pandas
 
 _INTEGER, _STRING = pa.int64(), pa.string()
 

@@ -14,7 +14,7 @@ from harken.matching.runs import changes, starts
 from harken.model import capacity
 from harken.symmetric.memory.kernels.layout import Floats, Mask, Places
 
-_NO_TEXTS = pa.array([], pa.large_string())
+_NO_TEXTS = pa.nulls(0, pa.large_string())
 
 _SAMPLE = 1024
 """Values that are looked at to see whether many are the same."""

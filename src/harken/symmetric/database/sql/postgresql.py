@@ -55,7 +55,8 @@ class PostgreSQL(Dialect):
         self.names = Names(schema_name, "harken_")
 
     def on_connect(self, connection: Any, statements: Sequence[str]) -> None:
-        """In a transaction of their own."""
+        """In a transaction of their own. From its second time on, what comes again has been planned."""
+        connection.prepare_threshold = 1
         for statement in statements:
             connection.execute(statement)
         connection.commit()
