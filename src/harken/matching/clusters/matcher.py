@@ -48,6 +48,7 @@ from harken.matching.kernels.layout import (
 from harken.matching.parallel.options import Parallel
 from harken.matching.parallel.record import Record
 from harken.matching.parallel.team import Team
+from harken.matching.predicates.intervals import Recut
 from harken.matching.predicates.rows import Row
 from harken.matching.predicates.translation import Said
 from harken.matching.saving import State, counted, require
@@ -178,15 +179,31 @@ class ClusterMatcher(EncodedMatcher):
 
     def _have_predicates(self) -> None:
         """Have access paths for predicates that have just been given numbers."""
+        if self._have_places():
+            recuts = self._predicates.recuts()
+            if recuts:
+                self._have_recut(recuts)
+
+    def _have_places(self) -> bool:
+        """As `_have_predicates`, but without bands; whether there were any."""
         if not self._predicates.has_new():
-            return
+            return False
         for dimension in self._predicates.renamed():
             self._forget(dimension)
-        predicates, rebanded = self._predicates, self._predicates.reband()
+        self._make_room()
+        return True
+
+    def _make_room(self) -> None:
+        predicates = self._predicates
         self._store.make_room(len(predicates), len(predicates.dimensions), len(predicates.bands))
-        if rebanded:
-            self._chances = None
-            self._redistribute(self._under_ranges())
+
+    def _have_recut(self, recuts: Sequence[Recut]) -> None:
+        """Have dimensions cut into bands anew, and place anew what stood in their cells."""
+        rebanded = self._predicates.have_recut(recuts)
+        self._make_room()
+        if self._chances is not None:  # all of which others would have to wait for
+            self._chances = self._statistics.rebanded(self._chances, self._predicates, rebanded)
+        self._redistribute(self._under_ranges())
 
     def _under_ranges(self) -> npt.NDArray[np.int64]:
         """The directory entries in use of ranges, and of pairs of them."""
@@ -270,22 +287,43 @@ class ClusterMatcher(EncodedMatcher):
             yield BESIDE
             said = read.pop(0) if read else Said.of(batch)
             unknown = self._predicates.unknown(said.distinct)
-            yield ALONE
-            yield from in_parts(len(unknown), pace, partial(self._know, unknown))
-            yield BESIDE
+            yield from self._know_in_portions(unknown, pace)
             numbers = self._predicates.numbers(said.distinct)
             clauses = said.clauses(numbers, slots[done : done + batch.num_rows])
             yield ALONE
-            yield from in_parts(len(clauses.slot), pace, partial(self._enter_some, clauses))
+            yield from self._with_room(len(clauses.slot), pace, partial(self._enter_some, clauses))
             done += batch.num_rows
         self._slots += len(slots)
 
+    def _know_in_portions(self, unknown: Sequence[tuple[Row, ...]], pace: Pace) -> Portions:
+        """Give predicates numbers, before any clause asks for them. Begins and ends beside those who match."""
+        predicates = self._predicates
+        predicates.make_room(unknown)
+        self._store.reserve_for(len(predicates) + len(unknown))
+        leading = predicates.leading(unknown)
+        if leading:
+            yield ALONE
+            yield from in_parts(len(leading), pace, partial(self._know, leading))
+            yield BESIDE
+        expected = predicates.expect(unknown)
+        yield ALONE
+        with self._changing():
+            predicates.have(expected)
+        yield ALONE
+        yield from in_parts(len(unknown), pace, partial(self._know, unknown))
+        yield BESIDE
+        recuts = predicates.recuts()
+        if recuts:
+            yield ALONE
+            with self._changing():
+                self._have_recut(recuts)
+            yield BESIDE
+
     def _know(self, several: Sequence[tuple[Row, ...]], part: slice) -> None:
-        """Give predicates numbers, before any clause asks for them."""
         with self._changing():
             self._predicates.intern_many(several[part])
             self._predicates.settle()
-            self._have_predicates()
+            self._have_places()
 
     def _enter_some(self, clauses: Clauses, part: slice) -> None:
         """Enter some clauses of predicates that have numbers; how likely these are was estimated before."""
@@ -373,8 +411,22 @@ class ClusterMatcher(EncodedMatcher):
             with self._changing():
                 moved += self._redistribute(places[part], retired)
 
-        yield from in_parts(len(places), pace, move)
+        yield from self._with_room(len(places), pace, move)
         return moved
+
+    def _with_room(self, count: int, pace: Pace, work: Callable[[slice], None]) -> Portions:
+        """As `in_parts`, but room for clusters is made beside those who match, before it is wanted."""
+        if pace.is_at_once(count):
+            yield from in_parts(count, pace, work)
+            return
+        for part in pace.parts(count):
+            if self._store.runs_short():
+                yield BESIDE
+                self._store.make_room_beside()
+                yield ALONE
+            work(part)
+            if part.stop < count:
+                yield ALONE
 
     def _tidy_in_portions(self, pace: Pace, waste: float = WASTE) -> Portions:
         """Have clusters side by side, filters where they pay, and clauses spread over the keys that have them."""
