@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +28,7 @@ from harken.matching.encoding.statistics import SAMPLE, UNSEEN, ObservedEvents
 from harken.matching.encoding.workspace import Workspace, each_once
 from harken.matching.events.batch import EventBatch
 from harken.matching.kernels.layout import (
+    CELLS,
     FIRST_KEY_TABLE,
     HEADER,
     KEY,
@@ -54,7 +55,7 @@ from harken.matching.predicates.translation import Said
 from harken.matching.saving import State, counted, require
 from harken.model.arguments import checked_flag
 from harken.model.events import Event, FlatEvent
-from harken.model.expressions import Presence
+from harken.model.expressions import And, Comparator, Comparison, Presence, Range
 from harken.portions import ALONE, AT_ONCE, BESIDE, DONE, Needs, Pace, Portions, done_at_once, in_parts
 
 OBSERVED = 16
@@ -154,6 +155,16 @@ class ClusterMatcher(EncodedMatcher):
             require(all(counted("a dimension", each) < dimensions for each in schema), "a benefit is of no table")
             require(isinstance(benefit, float) and math.isfinite(benefit), "a benefit is no number")
 
+    @classmethod
+    @cache
+    def rehearse(cls) -> None:
+        """Change a matcher that nobody matches with: kernels that are used for the first time take long."""
+        other, slots = cls(), np.arange(2)
+        asked = And((Comparison("a", Comparator.EQ, 1), Range("b", 1, 2)))
+        other._take_in(slots, Incoming.of([asked, asked]))
+        done_at_once(other._move_in_portions(partial(other._places, range(len(other._store.schemas))), AT_ONCE))
+        other._let_go(slots)
+
     def prepare(self, incoming: Incoming) -> None:
         """As all matchers; and what has to grow does so before anybody has to wait for it."""
         super().prepare(incoming)
@@ -203,12 +214,16 @@ class ClusterMatcher(EncodedMatcher):
         self._make_room()
         if self._chances is not None:  # all of which others would have to wait for
             self._chances = self._statistics.rebanded(self._chances, self._predicates, rebanded)
-        self._redistribute(self._under_ranges())
+        self._redistribute(self._under_ranges(rebanded))
 
-    def _under_ranges(self) -> npt.NDArray[np.int64]:
-        """The directory entries in use of ranges, and of pairs of them."""
-        tables = [RANGE_TABLE, *([self._store.pairs_table] if self._store.pairs_table else [])]
-        return np.concatenate([self._store.used_places(each) for each in tables])
+    def _under_ranges(self, dimensions: Sequence[int] | None = None) -> npt.NDArray[np.int64]:
+        """The directory entries in use of ranges, of all dimensions or only of these, and of pairs of any."""
+        store, bands = self._store, self._predicates.bands
+        places = store.used_places(RANGE_TABLE)
+        if dimensions is not None:
+            number = (places - int(store.tables().base[RANGE_TABLE])) // CELLS
+            places = places[np.isin(number, [bands.number_of(each) for each in dimensions])]
+        return np.concatenate([places, store.used_places(store.pairs_table)]) if store.pairs_table else places
 
     def _forget(self, dimension: int) -> None:
         """A dimension has become another one: nothing that was known of it, or made for it, holds any more."""
@@ -312,11 +327,10 @@ class ClusterMatcher(EncodedMatcher):
         yield ALONE
         yield from in_parts(len(unknown), pace, partial(self._know, unknown))
         yield BESIDE
-        recuts = predicates.recuts()
-        if recuts:
+        for recut in predicates.recuts():
             yield ALONE
             with self._changing():
-                self._have_recut(recuts)
+                self._have_recut([recut])
             yield BESIDE
 
     def _know(self, several: Sequence[tuple[Row, ...]], part: slice) -> None:

@@ -201,8 +201,7 @@ class ObservedEvents:
         known = self._labels.get(dimension)
         if known is None or known.epoch != order.epoch or not len(known.values):
             known = _Labels()
-            constants = order.labels()
-            known.add(order.epoch, constants[:: 1 + len(constants) // LABELS])
+            known.add(order.epoch, order.some_labels(LABELS))
         return known
 
     def _fade(self, factor: float) -> None:

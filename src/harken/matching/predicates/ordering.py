@@ -139,12 +139,17 @@ class ConstantOrder:
     def expect(self, constants: Iterable[Value]) -> Ordered | None:
         """How constants will be ordered once predicates compare with these, too; None if as they are.
 
-        Predicates will soon. Nothing that others read changes.
+        Predicates will soon. Others may read meanwhile: a constant that has its label before it has its place
+        compares as it did with all that there are.
         """
         ordered = self._with(constants)
-        if ordered is not None:
-            self._uses.update(dict.fromkeys(ordered.new, 0))  # or they would be forgotten before they are used
-        return ordered
+        if ordered is None:
+            return None
+        self._uses.update(dict.fromkeys(ordered.new, 0))  # or they would be forgotten before they are used
+        if ordered.is_whole:
+            return ordered
+        self._labels.update(ordered.labels)
+        return ordered._replace(labels={})
 
     def have(self, ordered: Ordered) -> Moved | None:
         """Have the constants ordered as was just told; if all labels are new, where the known ones moved."""
@@ -255,6 +260,11 @@ class ConstantOrder:
         if self._label_array is None:
             self._label_array = np.array([self._labels[constant] for constant in self._sorted], np.int64)
         return self._label_array
+
+    def some_labels(self, most: int) -> npt.NDArray[np.int64]:
+        """The labels of so many constants at most, ascending, as far from each other as can be."""
+        some = self._sorted[:: 1 + len(self._sorted) // most]
+        return np.array([self._labels[constant] for constant in some], np.int64)
 
     def _floors_for(self, real: bool) -> Floors:
         """What floats, or ints, are compared with in the place of the constants."""
