@@ -20,10 +20,13 @@ PORTION = 0.4e-3
 FEW = 32
 """So many items are done in one portion: portions have costs of their own, which small changes are spared."""
 
-LEAST = 4
-"""Items of the first portion, before anything is known of what one takes, and of all others at least."""
+FIRST = 16
+"""Items of the first portion, before anything is known of what one takes."""
 
-MOST_FASTER = 2.0
+LEAST = 4
+"""Items of a portion, whatever they take."""
+
+MOST_FASTER = 4.0
 """By how much a portion may be larger than the one before, however quick that was."""
 
 
@@ -66,7 +69,7 @@ class Pace:
 
     def parts(self, count: int) -> Iterator[slice]:
         """So many items, part by part: with one yield between two, each is a portion of its own."""
-        done, size = 0, LEAST if self.seconds is not None else max(1, count)
+        done, size = 0, FIRST if self.seconds is not None else max(1, count)
         while done < count:
             part = slice(done, min(count, done + size))
             yield part

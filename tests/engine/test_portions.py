@@ -45,6 +45,7 @@ GRADUAL = ["auto", "dynamic", "static", "propagation"]
 def tiny(monkeypatch):
     """Portions of two, each by itself, whatever they take and whoever is there."""
     monkeypatch.setattr(portions, "FEW", 2)
+    monkeypatch.setattr(portions, "FIRST", 2)
     monkeypatch.setattr(portions, "LEAST", 2)
     monkeypatch.setattr(portions, "MOST_FASTER", 1.0)
     monkeypatch.setattr(Pace, "briefly", 0.0)
@@ -279,7 +280,7 @@ def test_a_batch_does_not_wait_for_what_is_done_beside_others(monkeypatch):
 
 @pytest.mark.kernel
 def test_nothing_is_estimated_behind_a_closed_door_nor_is_who_matches_kept_from_counting(monkeypatch, tmp_path):
-    monkeypatch.setattr(portions, "FEW", 2_000)
+    monkeypatch.setattr(portions, "FIRST", 2_000)
     monkeypatch.setattr(Pace, "is_at_once", lambda *_: False)
     Engine("dynamic").save(tmp_path / "none")
     engine, doors = Engine.load(tmp_path / "none"), []
@@ -602,7 +603,7 @@ def test_portions_are_as_large_as_takes_as_long_as_one_should(monkeypatch):
         sizes.append(part.stop - part.start)
         pace.took = 1e-6 * sizes[-1] + 2e-4  # what each portion costs, and what each item
     assert sum(sizes) == 100_000
-    assert sizes[0] == portions.LEAST
+    assert sizes[0] == portions.FIRST
     assert 500 < max(sizes) < 1_000
     pace.took = 1.0
     assert all(part.stop - part.start >= portions.LEAST for part in list(pace.parts(1_000))[:-1])

@@ -320,13 +320,19 @@ class ClusterMatcher(EncodedMatcher):
             yield ALONE
             yield from in_parts(len(leading), pace, partial(self._know, leading))
             yield BESIDE
-        expected = predicates.expect(unknown)
-        yield ALONE
-        with self._changing():
-            predicates.have(expected)
+        for expected in predicates.expect(unknown):
+            yield ALONE
+            with self._changing():
+                predicates.have(expected)
+            yield BESIDE
         yield ALONE
         yield from in_parts(len(unknown), pace, partial(self._know, unknown))
         yield BESIDE
+        for bounded in predicates.bounds_of_new():
+            yield ALONE
+            with self._changing():
+                predicates.have_bounds([bounded])
+            yield BESIDE
         for recut in predicates.recuts():
             yield ALONE
             with self._changing():
@@ -336,7 +342,7 @@ class ClusterMatcher(EncodedMatcher):
     def _know(self, several: Sequence[tuple[Row, ...]], part: slice) -> None:
         with self._changing():
             self._predicates.intern_many(several[part])
-            self._predicates.settle()
+            self._predicates.settle_tests()
             self._have_places()
 
     def _enter_some(self, clauses: Clauses, part: slice) -> None:

@@ -25,6 +25,16 @@ class Expected(NamedTuple):
     numbers: npt.NDArray[np.int64]
 
 
+class Bounded(NamedTuple):
+    """Order predicates of one dimension, the least and the greatest label that each asks for, and their cells."""
+
+    dimension: int
+    numbers: list[int]
+    low: npt.NDArray[np.int64]
+    high: npt.NDArray[np.int64]
+    cells: npt.NDArray[np.int64]
+
+
 class Recut(NamedTuple):
     """The constants at which a dimension is cut into bands, and the cells that its order predicates come to."""
 
@@ -97,20 +107,38 @@ class Intervals:
 
     def settle(self, dimensions: Sequence[Dimension]) -> None:
         """Give new order predicates their bounds in labels, and the others too where all labels are new."""
+        for at, added in self._new.items():
+            dimension = dimensions[at]
+            moved = dimension.order.settle()
+            if moved is not None:
+                known = self._rows.get(at, {}).keys() - added
+                self._relabel(dimension, moved, np.array(list(known), np.int64))
+        self.have_bounds(self.bounds_of_new(dimensions))
+
+    def bounds_of_new(self, dimensions: Sequence[Dimension]) -> list[Bounded]:
+        """The bounds and cells of new order predicates, all of whose constants have labels.
+
+        Nothing that others read changes.
+        """
         new, self._new = self._new, {}
+        found = []
         for at, added in new.items():
             dimension, known = dimensions[at], self._rows.get(at, {})
-            moved, numbers = dimension.order.settle(), list(known.keys() & added)
-            if moved is not None:
-                self._relabel(dimension, moved, np.array(list(known.keys() - added), np.int64))
-            for number in numbers:
-                self._columns.bound(number, *dimension.bounds(known[number]))
-            low, high = self._columns.bounds(numbers)
-            self._columns.cell.values[numbers] = self.bands.cells(at, low, high)
+            numbers = list(known.keys() & added)
+            bounds = np.array([dimension.bounds(known[number]) for number in numbers], np.int64)
+            low, high = bounds.reshape(-1, 2).T
+            found.append(Bounded(at, numbers, low, high, self.bands.cells(at, low, high)))
+        return found
+
+    def have_bounds(self, several: Sequence[Bounded]) -> None:
+        """Have order predicates ask for these labels."""
+        for each in several:
+            self._columns.bound(each.numbers, each.dimension, each.low, each.high)
+            self._columns.cell.values[each.numbers] = each.cells
 
     def _relabel(self, dimension: Dimension, moved: Moved | None, numbers: npt.NDArray[np.int64]) -> None:
         if moved is not None:
-            self._columns.move_bounds(numbers, moved)
+            self._columns.move_bounds(numbers, dimension.number, moved)
             self.bands.relabel(dimension)  # by the same constants: no predicate comes to another cell
 
     def recuts(self, dimensions: Sequence[Dimension]) -> list[Recut]:

@@ -35,7 +35,7 @@ DENSE = 1 << 16
 FARTHEST = 1 << 61
 """How far from zero labels go before all are given anew: bounds lie beyond (kernels/layout.py)."""
 
-FEW = 16
+FEW = 64
 """Constants that are put into a list one after the other; with more of them it is sooner made anew."""
 
 Held: TypeAlias = tuple[Value, int, int]

@@ -26,7 +26,7 @@ from harken.matching.kernels.layout import (
 from harken.matching.predicates.columns import PredicateColumns
 from harken.matching.predicates.constants import ConstantIndex
 from harken.matching.predicates.dimensions import Dimension, Dimensions, state_of
-from harken.matching.predicates.intervals import Expected, Intervals, Recut
+from harken.matching.predicates.intervals import Bounded, Expected, Intervals, Recut
 from harken.matching.predicates.rows import (
     PREDICATE_ROWS,
     Row,
@@ -222,7 +222,21 @@ class PredicateTable:
     def settle(self) -> None:
         """Bring labels and tests up to date after `intern`."""
         self._intervals.settle(self.dimensions)
-        self._settle_tests()
+        self.settle_tests()
+
+    def settle_tests(self) -> None:
+        """Bring tests up to date after `intern`."""
+        for dimension in self._unsettled & self._tests.keys():
+            self._tests[dimension].settle()
+        self._unsettled.clear()
+
+    def bounds_of_new(self) -> list[Bounded]:
+        """The bounds of predicates that have got numbers since `have`. Nothing that others read changes."""
+        return self._intervals.bounds_of_new(self.dimensions)
+
+    def have_bounds(self, several: Sequence[Bounded]) -> None:
+        """Have predicates bounded so."""
+        self._intervals.have_bounds(several)
 
     def release(self, words: npt.NDArray[np.int64]) -> None:
         """Count clauses that no longer use predicates; those that nobody uses are forgotten."""
@@ -230,12 +244,7 @@ class PredicateTable:
         np.subtract.at(uses, words, 1)
         for number in sorted(set(words[uses[words] == 0].tolist())):
             self._forget(number)
-        self._settle_tests()
-
-    def _settle_tests(self) -> None:
-        for dimension in self._unsettled & self._tests.keys():
-            self._tests[dimension].settle()
-        self._unsettled.clear()
+        self.settle_tests()
 
     def leading(self, several: Sequence[tuple[Row, ...]]) -> list[tuple[Row, ...]]:
         """Of some predicates the first one that looks at each dimension that none has looked at."""
@@ -263,10 +272,9 @@ class PredicateTable:
         told = (self._intervals.expect(self.dimensions[at], those) for at, those in constants.items())
         return [each for each in told if each is not None]
 
-    def have(self, expected: Sequence[Expected]) -> None:
-        """Have labels as was just told."""
-        for each in expected:
-            self._intervals.have(each)
+    def have(self, expected: Expected) -> None:
+        """Have labels of a dimension as was just told."""
+        self._intervals.have(expected)
 
     def recuts(self) -> list[Recut]:
         """How to cut dimensions into bands that have come to have many more order predicates.
@@ -401,7 +409,7 @@ class PredicateTable:
                 self._know_test(number, dimension.number, self.rows(number))
             elif operator == INTERVAL:
                 self._intervals.know(dimension, number, self.rows(number))
-        self._settle_tests()
+        self.settle_tests()
         self._dimensions.retire_idle()
 
     def check_uses(self, found: npt.NDArray[np.int64]) -> None:
