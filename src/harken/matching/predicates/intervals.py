@@ -107,6 +107,8 @@ class Intervals:
 
     def settle(self, dimensions: Sequence[Dimension]) -> None:
         """Give new order predicates their bounds in labels, and the others too where all labels are new."""
+        if not self._new:
+            return
         for at, added in self._new.items():
             dimension = dimensions[at]
             moved = dimension.order.settle()
