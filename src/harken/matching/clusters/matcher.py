@@ -193,6 +193,7 @@ class ClusterMatcher(EncodedMatcher):
         if self._have_places():
             recuts = self._predicates.recuts()
             if recuts:
+                self._chances = None
                 self._have_recut(recuts)
 
     def _have_places(self) -> bool:
