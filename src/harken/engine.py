@@ -445,7 +445,11 @@ class Engine:
     def _make(self, change: Change) -> None:
         """Make a change, alone, and all of it or nothing. Only in turn."""
         self._matcher.foresee()
-        pace = Pace() if is_gradual(self._matcher) and not self._door.is_quiet() else AT_ONCE
+        pace = AT_ONCE
+        if is_gradual(self._matcher) and not self._door.is_quiet():
+            pace = Pace()
+            self._matcher.rehearse()
+            self._identities.rehearse()
         try:
             self._door.in_portions(self._portions(change, pace), pace)
             self._change = None

@@ -17,13 +17,16 @@ from typing import TypeAlias
 PORTION = 0.4e-3
 """Seconds that a portion is to take, so that nobody waits for a millisecond, with what it costs to come and go."""
 
-FIRST = 256
+FEW = 32
+"""So many items are done in one portion: portions have costs of their own, which small changes are spared."""
+
+FIRST = 16
 """Items of the first portion, before anything is known of what one takes."""
 
-LEAST = 64
-"""Items of a portion, whatever they take: each portion has costs of its own."""
+LEAST = 4
+"""Items of a portion, whatever they take."""
 
-MOST_FASTER = 2.0
+MOST_FASTER = 4.0
 """By how much a portion may be larger than the one before, however quick that was."""
 
 
@@ -62,7 +65,7 @@ class Pace:
 
     def is_at_once(self, count: int) -> bool:
         """Whether so many items are done in one portion, whatever they take."""
-        return self.seconds is None or count <= FIRST
+        return self.seconds is None or count <= FEW
 
     def parts(self, count: int) -> Iterator[slice]:
         """So many items, part by part: with one yield between two, each is a portion of its own."""

@@ -31,8 +31,12 @@ from harken.bench.experiments.threads import Scene
 from harken.errors import EngineBusyError
 from harken.locking import Door
 from harken.matching.auto import AutoMatcher
+from harken.matching.clusters.clusters import ClusterStore
 from harken.matching.contract import Gradual
 from harken.matching.encoding.statistics import ObservedEvents
+from harken.matching.predicates.columns import PredicateColumns
+from harken.matching.predicates.intervals import Intervals
+from harken.matching.predicates.ordering import ConstantOrder
 from harken.matching.predicates.table import PredicateTable
 from harken.portions import ALONE, BESIDE, Needs, Pace, Portions
 from harken.workloads.mixed import Mixed
@@ -44,6 +48,7 @@ GRADUAL = ["auto", "dynamic", "static", "propagation"]
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch):
     """Portions of two, each by itself, whatever they take and whoever is there."""
+    monkeypatch.setattr(portions, "FEW", 2)
     monkeypatch.setattr(portions, "FIRST", 2)
     monkeypatch.setattr(portions, "LEAST", 2)
     monkeypatch.setattr(portions, "MOST_FASTER", 1.0)
@@ -753,3 +758,51 @@ def test_what_is_done_beside_others_is_never_done_alone():
     with door.turn():
         door.in_portions(work(), Pace(1e9))
     assert seen == [True, True, False, False, True]
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("others", ["", " AND s LIKE 'k%'"])
+def test_labels_bands_and_room_are_made_beside_those_who_match(monkeypatch, others):
+    engine, doors, bound = Engine("dynamic"), list[tuple[str, bool]](), list[int]()
+    engine.subscribe_many((at, f"x > {at}.5 AND y < {at * 7}") for at in range(400))
+
+    def note(kind, name):
+        work = getattr(kind, name)
+
+        def noted(*given):
+            doors.append((name, engine._door.closed))
+            return work(*given)
+
+        monkeypatch.setattr(kind, name, noted)
+
+    for kind, name in (
+        (ConstantOrder, "expect"),
+        (Intervals, "recuts"),
+        (Intervals, "bounds_of_new"),
+        (ClusterStore, "make_room_beside"),
+        (PredicateColumns, "make_room"),
+    ):
+        note(kind, name)
+    monkeypatch.setattr(ClusterStore, "runs_short", lambda _: all(name != "make_room_beside" for name, _ in doors))
+    bind = PredicateColumns.bound
+    monkeypatch.setattr(PredicateColumns, "bound", lambda self, *given: (bound.append(1), bind(self, *given))[1])
+    engine.subscribe_many((1_000 + at, f"x > {at} AND y < {at * 7 + 3}{others}") for at in range(300))
+    assert {name for name, _ in doors} == {"expect", "recuts", "bounds_of_new", "make_room_beside", "make_room"}
+    assert not any(closed for _, closed in doors)
+    assert len(bound) == (3 if others else 2)  # once for each dimension, whatever comes there
+    found = engine.match({"x": 50.2, "y": 5_000_000, "s": "kk"})
+    assert found == []
+    found = engine.match({"x": 50.2, "y": -1, "s": "kk"})
+    assert sorted(found) == [*range(50), *range(1_000, 1_051)]
+
+
+@pytest.mark.kernel
+def test_changes_are_rehearsed_before_the_door_is_closed(monkeypatch):
+    engine, doors = Engine("dynamic"), list[bool]()
+    engine.subscribe_many((at, f"x > {at}") for at in range(20))
+    monkeypatch.setattr(type(engine._matcher), "rehearse", lambda _: doors.append(engine._door.closed))
+    engine.unsubscribe(3)
+    assert doors == [False]
+    monkeypatch.undo()
+    type(engine._matcher).rehearse.__wrapped__(type(engine._matcher))
+    assert len(engine.match({"x": 100})) == 19

@@ -138,6 +138,11 @@ class AutoMatcher:
             index.add(known, Incoming.of([few.expression(slot) for slot in known.tolist()]))
         return index
 
+    def rehearse(self) -> None:
+        """As the algorithm in use does."""
+        if is_gradual(self._matcher):
+            self._matcher.rehearse()
+
     def add_in_portions(self, slots: Slots, incoming: Incoming, pace: Pace) -> Portions:
         """As `add`; by an algorithm that cannot, in one portion."""
         self._changes += 1

@@ -204,6 +204,9 @@ class Gradual(Protocol):
     Should a portion fail, whatever is not concerned can be rescued, as after `add`, `remove` and `learn`.
     """
 
+    def rehearse(self) -> None:
+        """Have ready what changes are made with, once in a process: it may have to be loaded, or compiled."""
+
     def add_in_portions(self, slots: Slots, incoming: Incoming, pace: Pace) -> Portions:
         """As `add`, but for what is to be arranged anew afterwards."""
 

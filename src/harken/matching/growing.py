@@ -64,14 +64,17 @@ class GrowingArray(Generic[Scalar]):
 
     def grow_to(self, size: int) -> None:
         """Make at least this many values, new ones filled."""
-        used = len(self.values)
-        if size <= used:
-            return
-        room = self._room
+        if size > len(self.values):
+            self.make_room(size)
+            self.values = self._room[:size]
+
+    def make_room(self, size: int) -> None:
+        """Have room for this many values. Nothing that others read is changed."""
+        room, used = self._room, len(self.values)
         if size > len(room):
             room = np.full(max(size, len(room) + len(room) // 2), self._fill, room.dtype)
             room[:used] = self.values
-        self._room, self.values = room, room[:size]  # both, as no interrupt comes in between
+            self._room, self.values = room, room[:used]  # both, as no interrupt comes in between
 
     def hold(self, values: npt.NDArray[Scalar]) -> None:
         """Have these values instead, not copied until the array grows."""

@@ -10,6 +10,7 @@ import random
 import sys
 from array import array
 from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
@@ -223,6 +224,11 @@ class Identities:
             self.make_room(exchange)
             yield ALONE
         yield from in_parts(len(ids), pace, lambda part: self._held.put(ids[part], exchange.coming[part]))
+
+    def rehearse(self) -> None:
+        """Have ready what flat integers change with, once in a process: it may have to be loaded, or compiled."""
+        if isinstance(self._held, _IntegerIds):
+            _rehearse()
 
     def make_room(self, exchange: Exchange) -> None:
         """Make room for what an exchange brings, which takes long now and then. Others may look up meanwhile."""
@@ -462,6 +468,14 @@ class _IntegerIds:
             larger = np.zeros(max(slots + slots // 4 + 1, places + places * 3 // 8), np.uint32)
             self._kernels.move(self._places, self._ids, self._seed, larger)
             self._table = larger
+
+
+@cache
+def _rehearse() -> None:
+    held, slots = _IntegerIds(), np.arange(2)
+    held.put([1, 2], slots)
+    held.make_room(64)
+    held.drop(slots)
 
 
 def _portioned(ids: pa.Array) -> Iterator[SubscriptionId]:

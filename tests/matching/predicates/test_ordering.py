@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -64,3 +66,36 @@ def test_integers_looked_up_by_place_have_the_labels_of_those_searched(constants
         for constant in more:
             order.hold(constant)
         order.settle()
+
+
+@given(st.lists(st.lists(st.integers(-50, 50), min_size=1, max_size=12), min_size=1, max_size=8), st.booleans())
+def test_constants_that_come_in_any_steps_keep_their_order_and_bounds_move_with_them(steps, expected):
+    order, bounds = ConstantOrder(Kind.NUMBER), dict[int, tuple[int, int]]()
+    for step in steps:
+        ordered = order.expect(step) if expected else None
+        moved = order.have(ordered) if ordered else None
+        for constant in step:
+            order.hold(constant)
+        moved = order.settle() or moved
+        if moved is not None:
+            for constant, (low, high) in bounds.items():
+                low, high = moved.lower(np.array([low]))[0], moved.upper(np.array([high]))[0]
+                bounds[constant] = int(low), int(high)
+        for constant in step:
+            bounds[constant] = order.label_of(constant) + 1, order.label_of(constant) - 1
+        known = sorted(bounds)
+        labels = [order.label_of(constant) for constant in known]
+        assert labels == order.labels().tolist()
+        assert all(other - one > 1 for one, other in pairwise(labels))
+        assert [bounds[each] for each in known] == [(label + 1, label - 1) for label in labels]
+
+
+def test_labels_are_given_anew_only_for_want_of_gaps():
+    order, moves = order_of([0, 1_000_000]), 0
+    for at in range(1, 60):  # each between the last one and the same upper one
+        order.hold(1_000_000 - 1 / at)
+        moves += order.settle() is not None
+    assert 1 <= moves <= 4
+    for constant in range(1, 5_000):
+        order.hold(constant)
+    assert order.settle() is None

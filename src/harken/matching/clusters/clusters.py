@@ -66,6 +66,9 @@ FILTERED_FROM = 8 << 20
 LINES_EACH = 2
 """Cache lines that a clause takes, at most, unless its cluster is long."""
 
+SPARE_LINES, SPARE_PART, SPARE_SHARED = 1_024, 16, 512
+"""With fewer lines than this and a part of all, or shared clauses, room runs short: a portion may want so many."""
+
 MOST = 6.0
 """Clauses per key, on average, up to which filters pay."""
 
@@ -580,6 +583,16 @@ class ClusterStore:
         self.words, self.directory, self.free, self.block_of, self._shared_block = compacted
         self._note_cells()
 
+    def runs_short(self) -> bool:
+        """Whether there is little room left for more blocks, or for more shared clauses."""
+        lines = len(self.words) // LINE
+        return self._lacks_shared(SPARE_SHARED) or lines - int(self.free[0]) < SPARE_LINES + lines // SPARE_PART
+
+    def make_room_beside(self) -> None:
+        """Make more room where it runs short. Nothing that others read is changed."""
+        with suppress(CapacityError):  # what comes may fit all the same, where others have left
+            self._grow_shared(2 * SPARE_SHARED) if self._lacks_shared(SPARE_SHARED) else self._grow_words()
+
     def make_room_for(self, clauses: int) -> None:
         """Have room for so many more clauses, as far as can be told. Nothing that others read is changed."""
         if int(self.free[0]) + LINES_EACH * clauses > len(self.words) // LINE:
@@ -588,14 +601,25 @@ class ClusterStore:
 
     def grow(self) -> None:
         """Make room for more blocks, and for more shared clauses if it is those that lack it."""
+        if self._lacks_shared(1):
+            self._grow_shared(16)
+        else:
+            self._grow_words()
+
+    def _lacks_shared(self, count: int) -> bool:
+        """Whether there is no room for so many more shared clauses, of two owners each."""
         shared, nodes = int(self._spare[END_SHARED]), int(self._spare[END_NODE])
-        if shared + 1 > len(self._shared_head) or nodes + 2 > len(self._nodes):
-            self._shared_block.grow_to(shared + shared // 2 + 16)
-            self._shared_head.grow_to(shared + shared // 2 + 16)
-            larger_nodes = np.zeros((nodes + nodes // 2 + 16, NODE), np.int32)
-            larger_nodes[:nodes] = self._nodes[:nodes]
-            self._nodes = larger_nodes
-            return
+        return shared + count > len(self._shared_head) or nodes + 2 * count > len(self._nodes)
+
+    def _grow_shared(self, least: int) -> None:
+        shared, nodes = int(self._spare[END_SHARED]), int(self._spare[END_NODE])
+        self._shared_block.grow_to(shared + max(shared // 2, least))
+        self._shared_head.grow_to(shared + max(shared // 2, least))
+        larger_nodes = np.zeros((nodes + max(nodes // 2, 2 * least), NODE), np.int32)
+        larger_nodes[:nodes] = self._nodes[:nodes]
+        self._nodes = larger_nodes
+
+    def _grow_words(self) -> None:
         capacity.check("cache lines of clusters", len(self.words) // LINE + 1, capacity.LINES)
         room = min(len(self.words) + max(SMALLEST, len(self.words) // 2), capacity.LINES * LINE)
         larger = np.zeros(room, np.uint32)
@@ -603,7 +627,7 @@ class ClusterStore:
         self.words = larger
 
     def _add_region(self, places: int) -> int:
-        self._reserve(places)
+        self.reserve(places)
         self._base.append(self._end)
         self._size.append(places)
         self._first.append(len(self._dimension))
@@ -617,9 +641,8 @@ class ClusterStore:
         size = int(self._size.values[table])
         if places <= size:
             return
-        is_of_keys = table >= FIRST_KEY_TABLE and table != self.pairs_table
-        room = places if is_of_keys else max(places, size + size // 2, 16)
-        self._reserve(room)
+        room = self._room_for(table, places)
+        self.reserve(room)
         old, new = int(self._base.values[table]), self._end
         self.directory[new : new + size] = self.directory[old : old + size]
         self._end += room
@@ -628,7 +651,18 @@ class ClusterStore:
         self._size.values[table] = room
         self.directory[old : old + size] = 0
 
-    def _reserve(self, places: int) -> None:
+    def _room_for(self, table: int, places: int) -> int:
+        """The places that a table gets which is to have more: some to spare, but for keys."""
+        size, is_of_keys = int(self._size.values[table]), table >= FIRST_KEY_TABLE and table != self.pairs_table
+        return places if is_of_keys else max(places, size + size // 2, 16)
+
+    def reserve_for(self, predicates: int) -> None:
+        """Have room for a larger region for so many predicates. Nothing that others read is changed."""
+        if predicates > int(self._size.values[PREDICATE_TABLE]):
+            self.reserve(self._room_for(PREDICATE_TABLE, predicates))
+
+    def reserve(self, places: int) -> None:
+        """Have room in the directory for regions that are to come. Nothing that others read is changed."""
         if self._end + places > len(self.directory):
             larger = np.zeros(max(self._end + places, len(self.directory) * 3 // 2), np.uint32)
             larger[: self._end] = self.directory[: self._end]

@@ -6,6 +6,7 @@ serves all sizes: a table is made when the checks it saves are worth its lookup,
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Self
 
@@ -185,6 +186,7 @@ class DynamicMatcher(KeyedMatcher):
         while len(self._store.schemas) < MOST_TABLES:
             yield BESIDE
             wanted = self._best_schemas(self._margin * worth)
+            self._store.reserve(sum(math.prod(self._radixes(schema)) for schema in wanted))
             yield ALONE
             if not wanted:
                 break

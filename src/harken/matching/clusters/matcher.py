@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +28,7 @@ from harken.matching.encoding.statistics import SAMPLE, UNSEEN, ObservedEvents
 from harken.matching.encoding.workspace import Workspace, each_once
 from harken.matching.events.batch import EventBatch
 from harken.matching.kernels.layout import (
+    CELLS,
     FIRST_KEY_TABLE,
     HEADER,
     KEY,
@@ -48,12 +49,13 @@ from harken.matching.kernels.layout import (
 from harken.matching.parallel.options import Parallel
 from harken.matching.parallel.record import Record
 from harken.matching.parallel.team import Team
+from harken.matching.predicates.intervals import Recut
 from harken.matching.predicates.rows import Row
 from harken.matching.predicates.translation import Said
 from harken.matching.saving import State, counted, require
 from harken.model.arguments import checked_flag
 from harken.model.events import Event, FlatEvent
-from harken.model.expressions import Presence
+from harken.model.expressions import And, Comparator, Comparison, Presence, Range
 from harken.portions import ALONE, AT_ONCE, BESIDE, DONE, Needs, Pace, Portions, done_at_once, in_parts
 
 OBSERVED = 16
@@ -153,6 +155,16 @@ class ClusterMatcher(EncodedMatcher):
             require(all(counted("a dimension", each) < dimensions for each in schema), "a benefit is of no table")
             require(isinstance(benefit, float) and math.isfinite(benefit), "a benefit is no number")
 
+    @classmethod
+    @cache
+    def rehearse(cls) -> None:
+        """Change a matcher that nobody matches with: kernels that are used for the first time take long."""
+        other, slots = cls(), np.arange(2)
+        asked = And((Comparison("a", Comparator.EQ, 1), Range("b", 1, 2)))
+        other._take_in(slots, Incoming.of([asked, asked]))
+        done_at_once(other._move_in_portions(partial(other._places, range(len(other._store.schemas))), AT_ONCE))
+        other._let_go(slots)
+
     def prepare(self, incoming: Incoming) -> None:
         """As all matchers; and what has to grow does so before anybody has to wait for it."""
         super().prepare(incoming)
@@ -178,20 +190,41 @@ class ClusterMatcher(EncodedMatcher):
 
     def _have_predicates(self) -> None:
         """Have access paths for predicates that have just been given numbers."""
+        if self._have_places():
+            recuts = self._predicates.recuts()
+            if recuts:
+                self._chances = None
+                self._have_recut(recuts)
+
+    def _have_places(self) -> bool:
+        """As `_have_predicates`, but without bands; whether there were any."""
         if not self._predicates.has_new():
-            return
+            return False
         for dimension in self._predicates.renamed():
             self._forget(dimension)
-        predicates, rebanded = self._predicates, self._predicates.reband()
-        self._store.make_room(len(predicates), len(predicates.dimensions), len(predicates.bands))
-        if rebanded:
-            self._chances = None
-            self._redistribute(self._under_ranges())
+        self._make_room()
+        return True
 
-    def _under_ranges(self) -> npt.NDArray[np.int64]:
-        """The directory entries in use of ranges, and of pairs of them."""
-        tables = [RANGE_TABLE, *([self._store.pairs_table] if self._store.pairs_table else [])]
-        return np.concatenate([self._store.used_places(each) for each in tables])
+    def _make_room(self) -> None:
+        predicates = self._predicates
+        self._store.make_room(len(predicates), len(predicates.dimensions), len(predicates.bands))
+
+    def _have_recut(self, recuts: Sequence[Recut]) -> None:
+        """Have dimensions cut into bands anew, and place anew what stood in their cells."""
+        rebanded = self._predicates.have_recut(recuts)
+        self._make_room()
+        if self._chances is not None:  # all of which others would have to wait for
+            self._chances = self._statistics.rebanded(self._chances, self._predicates, rebanded)
+        self._redistribute(self._under_ranges(rebanded))
+
+    def _under_ranges(self, dimensions: Sequence[int] | None = None) -> npt.NDArray[np.int64]:
+        """The directory entries in use of ranges, of all dimensions or only of these, and of pairs of any."""
+        store, bands = self._store, self._predicates.bands
+        places = store.used_places(RANGE_TABLE)
+        if dimensions is not None:
+            number = (places - int(store.tables().base[RANGE_TABLE])) // CELLS
+            places = places[np.isin(number, [bands.number_of(each) for each in dimensions])]
+        return np.concatenate([places, store.used_places(store.pairs_table)]) if store.pairs_table else places
 
     def _forget(self, dimension: int) -> None:
         """A dimension has become another one: nothing that was known of it, or made for it, holds any more."""
@@ -270,22 +303,48 @@ class ClusterMatcher(EncodedMatcher):
             yield BESIDE
             said = read.pop(0) if read else Said.of(batch)
             unknown = self._predicates.unknown(said.distinct)
-            yield ALONE
-            yield from in_parts(len(unknown), pace, partial(self._know, unknown))
-            yield BESIDE
+            yield from self._know_in_portions(unknown, pace)
             numbers = self._predicates.numbers(said.distinct)
             clauses = said.clauses(numbers, slots[done : done + batch.num_rows])
             yield ALONE
-            yield from in_parts(len(clauses.slot), pace, partial(self._enter_some, clauses))
+            yield from self._with_room(len(clauses.slot), pace, partial(self._enter_some, clauses))
             done += batch.num_rows
         self._slots += len(slots)
 
+    def _know_in_portions(self, unknown: Sequence[tuple[Row, ...]], pace: Pace) -> Portions:
+        """Give predicates numbers, before any clause asks for them. Begins and ends beside those who match."""
+        predicates = self._predicates
+        predicates.make_room(unknown)
+        self._store.reserve_for(len(predicates) + len(unknown))
+        leading = predicates.leading(unknown)
+        if leading:
+            yield ALONE
+            yield from in_parts(len(leading), pace, partial(self._know, leading))
+            yield BESIDE
+        for expected in predicates.expect(unknown):
+            yield ALONE
+            with self._changing():
+                predicates.have(expected)
+            yield BESIDE
+        yield ALONE
+        yield from in_parts(len(unknown), pace, partial(self._know, unknown))
+        yield BESIDE
+        for bounded in predicates.bounds_of_new():
+            yield ALONE
+            with self._changing():
+                predicates.have_bounds([bounded])
+            yield BESIDE
+        for recut in predicates.recuts():
+            yield ALONE
+            with self._changing():
+                self._have_recut([recut])
+            yield BESIDE
+
     def _know(self, several: Sequence[tuple[Row, ...]], part: slice) -> None:
-        """Give predicates numbers, before any clause asks for them."""
         with self._changing():
             self._predicates.intern_many(several[part])
-            self._predicates.settle()
-            self._have_predicates()
+            self._predicates.settle_tests()
+            self._have_places()
 
     def _enter_some(self, clauses: Clauses, part: slice) -> None:
         """Enter some clauses of predicates that have numbers; how likely these are was estimated before."""
@@ -373,8 +432,22 @@ class ClusterMatcher(EncodedMatcher):
             with self._changing():
                 moved += self._redistribute(places[part], retired)
 
-        yield from in_parts(len(places), pace, move)
+        yield from self._with_room(len(places), pace, move)
         return moved
+
+    def _with_room(self, count: int, pace: Pace, work: Callable[[slice], None]) -> Portions:
+        """As `in_parts`, but room for clusters is made beside those who match, before it is wanted."""
+        if pace.is_at_once(count):
+            yield from in_parts(count, pace, work)
+            return
+        for part in pace.parts(count):
+            if self._store.runs_short():
+                yield BESIDE
+                self._store.make_room_beside()
+                yield ALONE
+            work(part)
+            if part.stop < count:
+                yield ALONE
 
     def _tidy_in_portions(self, pace: Pace, waste: float = WASTE) -> Portions:
         """Have clusters side by side, filters where they pay, and clauses spread over the keys that have them."""

@@ -6,6 +6,8 @@ any event has been seen, constants of a dimension are taken to be equally likely
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -127,6 +129,17 @@ class ObservedEvents:
         presence[: len(known.presence)] = known.presence
         return Chances(selectivity, presence, known.cell)
 
+    def rebanded(self, known: Chances, predicates: PredicateTable, dimensions: Sequence[int]) -> Chances:
+        """Chances as known, but for the cells of dimensions that have been cut into bands anew."""
+        known = self.extended(known, predicates)
+        cell = np.ones(max(1, len(predicates.bands) * CELLS), np.float32)
+        cell[: len(known.cell)] = known.cell
+        for dimension in dimensions:
+            number = predicates.bands.number_of(dimension)
+            chances = self._cells_of(dimension, predicates, known.presence)
+            cell[number * CELLS : (number + 1) * CELLS] = chances
+        return known._replace(cell=cell)
+
     def _presence(self, predicates: PredicateTable) -> npt.NDArray[np.float32]:
         chances = np.full(max(1, len(predicates.dimensions)), UNSEEN, np.float32)
         if self.events:
@@ -171,11 +184,16 @@ class ObservedEvents:
         bands = predicates.bands
         chances = np.ones(max(1, len(bands) * CELLS), np.float32)
         for number, dimension in enumerate(bands.dimensions.tolist()):
-            labels = self._seen_labels(dimension, predicates).values
-            per_band = np.bincount(bands.band_of(number, labels), minlength=BANDS) / max(1, len(labels))
-            cells = bands.chances(per_band * presence[dimension])
-            chances[number * CELLS : (number + 1) * CELLS] = np.clip(cells, 1e-9, 1.0)
+            cells = self._cells_of(dimension, predicates, presence)
+            chances[number * CELLS : (number + 1) * CELLS] = cells
         return chances
+
+    def _cells_of(
+        self, dimension: int, predicates: PredicateTable, presence: npt.NDArray[np.float32]
+    ) -> npt.NDArray[np.float64]:
+        bands, labels = predicates.bands, self._seen_labels(dimension, predicates).values
+        per_band = np.bincount(bands.band_of(bands.number_of(dimension), labels), minlength=BANDS)
+        return np.clip(bands.chances(per_band / max(1, len(labels)) * presence[dimension]), 1e-9, 1.0)
 
     def _seen_labels(self, dimension: int, predicates: PredicateTable) -> _Labels:
         """The labels seen of a dimension, or as if its constants themselves had been seen."""
@@ -183,8 +201,7 @@ class ObservedEvents:
         known = self._labels.get(dimension)
         if known is None or known.epoch != order.epoch or not len(known.values):
             known = _Labels()
-            constants = order.labels()
-            known.add(order.epoch, constants[:: 1 + len(constants) // LABELS])
+            known.add(order.epoch, order.some_labels(LABELS))
         return known
 
     def _fade(self, factor: float) -> None:

@@ -49,15 +49,14 @@ class Bands:
         number = self._number.get(dimension)
         return bool(predicates) and (number is None or predicates > OUTGROWN * self._predicates[number])
 
-    def cut(self, dimension: Dimension, predicates: int) -> None:
-        """Cut a dimension into bands with about equally many of its constants each."""
+    def cut(self, dimension: Dimension, cuts: list[Value], predicates: int) -> None:
+        """Cut a dimension with so many order predicates into bands that begin at these constants."""
         number = self._number.setdefault(dimension.number, len(self._cuts))
         if number == len(self._cuts):
             self._cuts.append([])
             self._predicates.append(0)
             self.dimensions = np.append(self.dimensions, np.int32(dimension.number))
             self.first = np.append(self.first, np.zeros(BANDS - 1, np.int64))
-        cuts = dimension.order.cuts(BANDS)
         for constant in cuts:
             dimension.order.hold(constant)
         for constant in self._cuts[number]:
@@ -101,9 +100,7 @@ class Bands:
         """Find out at which labels a dimension's bands begin; nothing to do without bands."""
         number = self._number.get(dimension.number)
         if number is not None:
-            labels = [dimension.order.label_of_constant(constant) for constant in self._cuts[number]]
-            missing = BANDS - 1 - len(labels)
-            self.first[number * (BANDS - 1) : (number + 1) * (BANDS - 1)] = labels + missing * [HIGHEST + 1]
+            self.first[number * (BANDS - 1) : (number + 1) * (BANDS - 1)] = _firsts(dimension, self._cuts[number])
 
     def cells(
         self, dimension: int, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64]
@@ -112,18 +109,23 @@ class Bands:
         number = self._number.get(dimension)
         if number is None:
             return np.full(len(low), -1)
-        from_band, to_band = self.band_of(number, low), self.band_of(number, high)
-        level = np.zeros(len(low), np.int64)
-        for _ in range(LEVELS - 1):
-            level += (to_band >> level) - (from_band >> level) > 1
-        between = BETWEEN_CELLS + _LEVEL_CELLS[level] + (from_band >> level)
-        cell = np.where(low == LOWEST, to_band, np.where(high == HIGHEST, ABOVE_CELLS + from_band, between))
-        return np.asarray(number * CELLS + cell, np.int64)
+        first = self.first[number * (BANDS - 1) : (number + 1) * (BANDS - 1)]
+        return np.asarray(number * CELLS + _cells(first, low, high), np.int64)
+
+    def cells_if_cut(
+        self,
+        dimension: Dimension,
+        cuts: Sequence[Value],
+        low: npt.NDArray[np.int64],
+        high: npt.NDArray[np.int64],
+    ) -> npt.NDArray[np.int64]:
+        """The cell of each interval of a dimension, if it were cut at these constants."""
+        return _cells(_firsts(dimension, cuts), low, high)
 
     def band_of(self, number: int, labels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The bands that labels of a banded dimension lie in."""
         first = self.first[number * (BANDS - 1) : (number + 1) * (BANDS - 1)]
-        return np.searchsorted(first, labels, side="right")
+        return _band_of(first, labels)
 
     def chances(self, per_band: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """The chance that an event opens each cell of one dimension, from the chance that it lies in each band."""
@@ -137,3 +139,25 @@ class Bands:
             at = BETWEEN_CELLS + _LEVEL_CELLS[level]
             cells[at : at + len(begins)] = upto[ends] - upto[begins]
         return cells
+
+
+def _firsts(dimension: Dimension, cuts: Sequence[Value]) -> npt.NDArray[np.int64]:
+    """The labels at which the bands of a dimension begin that is cut at these constants."""
+    labels = [dimension.order.label_of_constant(constant) for constant in cuts]
+    return np.array(labels + (BANDS - 1 - len(labels)) * [HIGHEST + 1], np.int64)
+
+
+def _band_of(first: npt.NDArray[np.int64], labels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return np.searchsorted(first, labels, side="right")
+
+
+def _cells(
+    first: npt.NDArray[np.int64], low: npt.NDArray[np.int64], high: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """The cells of intervals, among those of a dimension whose bands begin at these labels."""
+    from_band, to_band = _band_of(first, low), _band_of(first, high)
+    level = np.zeros(len(low), np.int64)
+    for _ in range(LEVELS - 1):
+        level += (to_band >> level) - (from_band >> level) > 1
+    between = BETWEEN_CELLS + _LEVEL_CELLS[level] + (from_band >> level)
+    return np.where(low == LOWEST, to_band, np.where(high == HIGHEST, ABOVE_CELLS + from_band, between))

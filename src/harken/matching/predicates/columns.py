@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from harken.matching.growing import GrowingArray
 from harken.matching.kernels.layout import GREATEST, INTERVAL, INTERVAL_WORDS
+from harken.matching.predicates.ordering import Moved
 from harken.matching.saving import Arrays, State
+
+Numbers: TypeAlias = npt.NDArray[np.int64]
 
 
 class PredicateColumns:
@@ -47,11 +51,27 @@ class PredicateColumns:
             column.grow_to(size)
         self._intervals.grow_to(INTERVAL_WORDS * size)
 
-    def bound(self, number: int, low: int, high: int) -> None:
-        """Have an order predicate ask for labels from the one to the other."""
-        self.low.values[number], self.high.values[number] = low, high
-        at, value = INTERVAL_WORDS * number, 1 + self.dimension.values[number]
-        self._intervals.values[at : at + INTERVAL_WORDS] = value, low, min(high, GREATEST), 0
+    def make_room(self, size: int) -> None:
+        """Have room for this many predicates. Nothing that others read is changed."""
+        for column in self._by_name().values():
+            column.make_room(size)
+        self._intervals.make_room(INTERVAL_WORDS * size)
+
+    def bound(self, numbers: Sequence[int] | Numbers, dimension: int, low: Numbers, high: Numbers) -> None:
+        """Have order predicates of one dimension ask for labels from the ones to the others."""
+        self.low.values[numbers], self.high.values[numbers] = low, high
+        words = self._intervals.values.reshape(-1, INTERVAL_WORDS)
+        words[numbers, 0], words[numbers, 1] = 1 + dimension, low
+        words[numbers, 2] = np.minimum(high, GREATEST)
+
+    def bounds(self, numbers: Sequence[int] | Numbers) -> tuple[Numbers, Numbers]:
+        """The least and the greatest label that order predicates ask for."""
+        return self.low.values[numbers], self.high.values[numbers]
+
+    def move_bounds(self, numbers: Numbers, dimension: int, moved: Moved) -> None:
+        """Have order predicates of one dimension ask for the labels that theirs have become."""
+        low, high = self.bounds(numbers)
+        self.bound(numbers, dimension, moved.lower(low), moved.upper(high))
 
     def unbound(self, number: int) -> None:
         """Have what was an order predicate ask for no labels: its number may come to be that of another."""

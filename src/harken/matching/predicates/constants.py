@@ -10,6 +10,8 @@ A dimension that has outgrown its region gets another one, twice as large, at th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from harken.matching.growing import GrowingArray
@@ -29,6 +31,12 @@ class Members:
     def nbytes(self) -> int:
         """Bytes taken."""
         return self.head.nbytes + self.next.nbytes + self.predicate.nbytes
+
+    def make_room(self, places: int, more: int) -> None:
+        """Have room for so many places, and for so many more constants in sets."""
+        self.head.make_room(places)
+        for array in (self.next, self.predicate):
+            array.make_room(len(array) + more)
 
     def state(self) -> State:
         """The lists as they are."""
@@ -113,10 +121,19 @@ class ConstantIndex:
             self.first.grow_to(count)
             self.room.extend([0] * (count - len(self.room)))
 
+    def make_room(self, more: int, constants: Sequence[int]) -> None:
+        """Have room for so many more constants of dimensions that have these. Nothing that others read changes."""
+        moving = (
+            _room_for(held + more) for held, room in zip(constants, self.room, strict=False) if held + more > room
+        )
+        places = len(self.equal) + max(moving, default=0) + 2 * more
+        self.equal.make_room(places)
+        self.members.make_room(places, more)
+
     def place(self, dimension: int, code: int) -> int:
         """The place of a constant; a dimension that has outgrown its region moves to another."""
         if code >= self.room[dimension]:
-            self._move(dimension, max(16, 2 * code))
+            self._move(dimension, _room_for(code))
         return int(self.first.values[dimension]) + code
 
     def _move(self, dimension: int, room: int) -> None:
@@ -131,3 +148,8 @@ class ConstantIndex:
         self.room[dimension] = room
         for array in by_place:
             array.values[old : old + used] = -1
+
+
+def _room_for(code: int) -> int:
+    """The places that a dimension gets which has come to have a code."""
+    return max(16, 2 * code)

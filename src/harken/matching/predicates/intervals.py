@@ -2,15 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from harken.matching.kernels.layout import BANDS, CELLS
 from harken.matching.predicates.bands import Bands
 from harken.matching.predicates.columns import PredicateColumns
 from harken.matching.predicates.dimensions import Dimension
+from harken.matching.predicates.ordering import Moved, Ordered
 from harken.matching.predicates.rows import Row, constant_in
+from harken.model.values import Value
+
+
+class Expected(NamedTuple):
+    """How a dimension will be labelled, and its order predicates if their bounds move then."""
+
+    dimension: Dimension
+    ordered: Ordered
+    numbers: npt.NDArray[np.int64]
+
+
+class Bounded(NamedTuple):
+    """Order predicates of one dimension, the least and the greatest label that each asks for, and their cells."""
+
+    dimension: int
+    numbers: list[int]
+    low: npt.NDArray[np.int64]
+    high: npt.NDArray[np.int64]
+    cells: npt.NDArray[np.int64]
+
+
+class Recut(NamedTuple):
+    """The constants at which a dimension is cut into bands, and the cells that its order predicates come to."""
+
+    dimension: Dimension
+    cuts: list[Value]
+    numbers: npt.NDArray[np.int64]
+    cells: npt.NDArray[np.int64]
 
 
 class Intervals:
@@ -59,29 +90,75 @@ class Intervals:
         for _, _, operand in rows:
             dimension.order.drop(constant_in(operand))
 
+    def expect(self, dimension: Dimension, constants: Iterable[Value]) -> Expected | None:
+        """How a dimension will be labelled once order predicates compare with these, too; None if as it is.
+
+        Nothing that others read changes.
+        """
+        ordered = dimension.order.expect(constants)
+        if ordered is None:
+            return None
+        numbers = np.array([*self._rows.get(dimension.number, ())] if ordered.moved else [], np.int64)
+        return Expected(dimension, ordered, numbers)
+
+    def have(self, expected: Expected) -> None:
+        """Have a dimension labelled as was just told."""
+        self._relabel(expected.dimension, expected.dimension.order.have(expected.ordered), expected.numbers)
+
     def settle(self, dimensions: Sequence[Dimension]) -> None:
-        """Give new order predicates, or all of a dimension whose labels are new, their bounds in labels."""
+        """Give new order predicates their bounds in labels, and the others too where all labels are new."""
+        if not self._new:
+            return
+        for at, added in self._new.items():
+            dimension = dimensions[at]
+            moved = dimension.order.settle()
+            if moved is not None:
+                known = self._rows.get(at, {}).keys() - added
+                self._relabel(dimension, moved, np.array(list(known), np.int64))
+        self.have_bounds(self.bounds_of_new(dimensions))
+
+    def bounds_of_new(self, dimensions: Sequence[Dimension]) -> list[Bounded]:
+        """The bounds and cells of new order predicates, all of whose constants have labels.
+
+        Nothing that others read changes.
+        """
         new, self._new = self._new, {}
+        found = []
         for at, added in new.items():
             dimension, known = dimensions[at], self._rows.get(at, {})
-            relabelled = dimension.order.settle()
-            numbers = list(known if relabelled else known.keys() & added)
-            for number in numbers:
-                self._columns.bound(number, *dimension.bounds(known[number]))
-            if relabelled:
-                self.bands.relabel(dimension)
-            self._put_into_cells(at, numbers)
+            numbers = list(known.keys() & added)
+            bounds = np.array([dimension.bounds(known[number]) for number in numbers], np.int64)
+            low, high = bounds.reshape(-1, 2).T
+            found.append(Bounded(at, numbers, low, high, self.bands.cells(at, low, high)))
+        return found
 
-    def reband(self, dimensions: Sequence[Dimension]) -> list[int]:
-        """Cut dimensions that have come to have many more order predicates into bands; which have new ones."""
-        changed = []
-        for dimension, rows in self._rows.items():
-            if self.bands.outgrown(dimension, len(rows)):
-                self.bands.cut(dimensions[dimension], len(rows))
-                self._put_into_cells(dimension, list(rows))
-                changed.append(dimension)
-        return changed
+    def have_bounds(self, several: Sequence[Bounded]) -> None:
+        """Have order predicates ask for these labels."""
+        for each in several:
+            self._columns.bound(each.numbers, each.dimension, each.low, each.high)
+            self._columns.cell.values[each.numbers] = each.cells
 
-    def _put_into_cells(self, dimension: int, numbers: list[int]) -> None:
-        low, high = self._columns.low.values[numbers], self._columns.high.values[numbers]
-        self._columns.cell.values[numbers] = self.bands.cells(dimension, low, high)
+    def _relabel(self, dimension: Dimension, moved: Moved | None, numbers: npt.NDArray[np.int64]) -> None:
+        if moved is not None:
+            self._columns.move_bounds(numbers, dimension.number, moved)
+            self.bands.relabel(dimension)  # by the same constants: no predicate comes to another cell
+
+    def recuts(self, dimensions: Sequence[Dimension]) -> list[Recut]:
+        """How to cut dimensions into bands that have come to have many more order predicates.
+
+        Nothing that others read changes.
+        """
+        found = []
+        for at, rows in self._rows.items():
+            if self.bands.outgrown(at, len(rows)):
+                dimension, numbers = dimensions[at], np.fromiter(rows, np.int64, len(rows))
+                cuts, (low, high) = dimension.order.cuts(BANDS), self._columns.bounds(numbers)
+                cells = self.bands.cells_if_cut(dimension, cuts, low, high)
+                found.append(Recut(dimension, cuts, numbers, cells))
+        return found
+
+    def have_recut(self, recuts: Sequence[Recut]) -> None:
+        """Have dimensions cut as was just told. Clauses in their cells have to be placed anew then."""
+        for dimension, cuts, numbers, cells in recuts:
+            self.bands.cut(dimension, cuts, len(numbers))
+            self._columns.cell.values[numbers] = self.bands.number_of(dimension.number) * CELLS + cells

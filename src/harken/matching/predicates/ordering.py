@@ -8,18 +8,19 @@ of integers.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cmp_to_key
-from itertools import pairwise
-from typing import TypeAlias
+from functools import cmp_to_key, partial
+from itertools import groupby, pairwise
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from harken.matching.events.columns import Numbers
+from harken.matching.kernels.layout import HIGHEST, LOWEST
 from harken.matching.saving import require
 from harken.model.numbers import Exact, floor_of
 from harken.model.values import INT_MAX, INT_MIN, EventValue, Kind, Value, compare
@@ -34,11 +35,49 @@ DENSE = 1 << 16
 FARTHEST = 1 << 61
 """How far from zero labels go before all are given anew: bounds lie beyond (kernels/layout.py)."""
 
+FEW = 64
+"""Constants that are put into a list one after the other; with more of them it is sooner made anew."""
+
 Held: TypeAlias = tuple[Value, int, int]
 """A constant, its code or label, and how many predicates use it."""
 
 
 _comparable = cmp_to_key(compare)
+
+
+class Moved(NamedTuple):
+    """The labels that constants had, ascending, and those that they have now."""
+
+    before: npt.NDArray[np.int64]
+    after: npt.NDArray[np.int64]
+
+    def lower(self, bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Where bounds from below are now: at a label, or just above it, or nowhere."""
+        return self._moved(bounds, np.searchsorted(self.before, bounds, side="right") - 1)
+
+    def upper(self, bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Where bounds from above are now: at a label, or just below it, or nowhere."""
+        return self._moved(bounds, np.searchsorted(self.before, bounds))
+
+    def _moved(self, bounds: npt.NDArray[np.int64], at: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        at = np.clip(at, 0, len(self.before) - 1)
+        unbounded = (bounds == LOWEST) | (bounds == HIGHEST)
+        return np.asarray(np.where(unbounded, bounds, bounds + self.after[at] - self.before[at]))
+
+
+class Ordered(NamedTuple):
+    """Constants in order, with others that come."""
+
+    new: list[Value]
+    gaps: list[tuple[int, list[Value]]]
+    """These, by the place of the constant that they come before."""
+    constants: list[Value] | None
+    """All; None if few come."""
+    labels: dict[Value, int]
+    """Of those that come, or where `is_whole` of all."""
+    is_whole: bool
+    moved: Moved | None
+    """Where labels are that there were, if all are new."""
 
 
 class ConstantOrder:
@@ -91,52 +130,62 @@ class ConstantOrder:
         if not self._uses[constant]:
             del self._uses[constant]
 
-    def settle(self) -> bool:
-        """Give new constants labels; True if all labels are new, for want of gaps or because many came."""
-        if len(self._labels) > 64 + 2 * len(self._uses):
-            self._forget_unused()
+    def settle(self) -> Moved | None:
+        """Give new constants labels; if all labels are new, for want of gaps, where the known ones moved."""
         new, self._new = self._new, []
-        if not new:
-            return False
-        self._forget_arrays()
-        if len(new) > 16 + len(self._sorted) // 64:
-            self._relabel(new)
-            return True
-        for at, constant in enumerate(new):
-            if not self._fit_in(constant):
-                self._relabel(new[at:])
-                return True
-        return False
+        ordered = self._with(constant for constant in new if constant in self._uses) if new else None
+        return None if ordered is None else self.have(ordered)
 
-    def _forget_unused(self) -> None:
-        """A constant nobody uses does no harm: forgetting many at once is cheaper than one by one."""
-        self._sorted = [constant for constant in self._sorted if constant in self._uses]
-        self._labels = {constant: self._labels[constant] for constant in self._sorted}
-        self._new = [constant for constant in self._new if constant in self._uses]
-        self._forget_arrays()
+    def expect(self, constants: Iterable[Value]) -> Ordered | None:
+        """How constants will be ordered once predicates compare with these, too; None if as they are.
 
-    def _relabel(self, new: Iterable[Value]) -> None:
-        self.epoch += 1
-        self._sorted = sorted([*self._sorted, *new])
-        self._labels = {constant: at * SPACING for at, constant in enumerate(self._sorted)}
+        Predicates will soon. Others may read meanwhile: a constant that has its label before it has its place
+        compares as it did with all that there are.
+        """
+        ordered = self._with(constants)
+        if ordered is None:
+            return None
+        self._uses.update(dict.fromkeys(ordered.new, 0))  # or they would be forgotten before they are used
+        if ordered.is_whole:
+            return ordered
+        self._labels.update(ordered.labels)
+        return ordered._replace(labels={})
 
-    def _fit_in(self, constant: Value) -> bool:
-        """Give a constant a label between its neighbours, with a gap on either side, if there is room."""
-        at = bisect_left(self._sorted, constant)
-        if at == len(self._sorted):
-            label = self._labels[self._sorted[-1]] + SPACING if at else 0
-        elif at == 0:
-            label = self._labels[self._sorted[0]] - SPACING
+    def have(self, ordered: Ordered) -> Moved | None:
+        """Have the constants ordered as was just told; if all labels are new, where the known ones moved."""
+        if ordered.constants is None:  # each of a few moves all that come after it
+            for place, several in reversed(ordered.gaps):
+                self._sorted[place:place] = several
         else:
-            below, above = self._labels[self._sorted[at - 1]], self._labels[self._sorted[at]]
-            if above - below < 4:
-                return False
-            label = (below + above) // 2
-        if abs(label) > FARTHEST:
-            return False
-        insort(self._sorted, constant)
-        self._labels[constant] = label
-        return True
+            self._sorted = ordered.constants
+        if ordered.is_whole:
+            self._labels = ordered.labels
+        else:
+            self._labels.update(ordered.labels)
+        self.epoch += ordered.moved is not None
+        self._forget_arrays()
+        return ordered.moved
+
+    def _with(self, more: Iterable[Value]) -> Ordered | None:
+        """The constants with more, and without those that nobody uses if these are many; None if as they are."""
+        known, labels = self._sorted, self._labels
+        has_idle = len(labels) > 64 + 2 * len(self._uses)
+        if has_idle:  # which do no harm: forgetting many at once is cheaper than one by one
+            known = [constant for constant in known if constant in self._uses]
+            labels = {constant: labels[constant] for constant in known}
+        new = sorted({constant for constant in more if constant not in labels})
+        if not new and not has_idle:
+            return None
+        gaps = [(place, list(each)) for place, each in groupby(new, partial(bisect_left, known))]
+        constants = _merged(known, gaps) if has_idle or len(gaps) > FEW else None
+        fitting = [label for place, each in gaps for label in _labels_at(known, labels, place, len(each))]
+        if len(fitting) == len(new) and max(map(abs, fitting), default=0) <= FARTHEST:
+            fresh = dict(zip(new, fitting, strict=True))
+            return Ordered(new, gaps, constants, labels | fresh if has_idle else fresh, has_idle, None)
+        constants = constants or _merged(known, gaps)
+        anew = {constant: at * SPACING for at, constant in enumerate(constants)}
+        moved = Moved(*(np.array([those[each] for each in known], np.int64) for those in (labels, anew)))
+        return Ordered(new, gaps, constants, anew, True, moved)
 
     def cuts(self, parts: int) -> list[Value]:
         """Constants that cut the others into so many parts of about equal size; fewer if there are not enough."""
@@ -212,6 +261,11 @@ class ConstantOrder:
             self._label_array = np.array([self._labels[constant] for constant in self._sorted], np.int64)
         return self._label_array
 
+    def some_labels(self, most: int) -> npt.NDArray[np.int64]:
+        """The labels of so many constants at most, ascending, as far from each other as can be."""
+        some = self._sorted[:: 1 + len(self._sorted) // most]
+        return np.array([self._labels[constant] for constant in some], np.int64)
+
     def _floors_for(self, real: bool) -> Floors:
         """What floats, or ints, are compared with in the place of the constants."""
         found = self._floors.get(real)
@@ -222,6 +276,30 @@ class ConstantOrder:
                 found = Floors.of([operand_of(value).integer for value in self._sorted], real)
             self._floors[real] = found
         return found
+
+
+def _labels_at(known: Sequence[Value], labels: Mapping[Value, int], place: int, count: int) -> Sequence[int]:
+    """So many labels, ascending, for what comes before the constant at a place; none without gaps."""
+    if place == len(known):
+        last = labels[known[-1]] if place else -SPACING
+        return range(last + SPACING, last + (count + 1) * SPACING, SPACING)
+    above = labels[known[place]]
+    if not place:
+        return range(above - count * SPACING, above, SPACING)
+    below = labels[known[place - 1]]
+    step = (above - below) // (count + 1)
+    return [below + at * step for at in range(1, count + 1)] if step > 1 else ()
+
+
+def _merged(known: Sequence[Value], gaps: Sequence[tuple[int, list[Value]]]) -> list[Value]:
+    """Constants in order, with others before those at some places."""
+    merged, at = list[Value](), 0
+    for place, several in gaps:
+        merged += known[at:place]
+        merged += several
+        at = place
+    merged += known[at:]
+    return merged
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from harken.matching.kernels.layout import (
 from harken.matching.predicates.columns import PredicateColumns
 from harken.matching.predicates.constants import ConstantIndex
 from harken.matching.predicates.dimensions import Dimension, Dimensions, state_of
-from harken.matching.predicates.intervals import Intervals
+from harken.matching.predicates.intervals import Bounded, Expected, Intervals, Recut
 from harken.matching.predicates.rows import (
     PREDICATE_ROWS,
     Row,
@@ -39,7 +39,7 @@ from harken.matching.predicates.soundness import check_predicates, sense_of
 from harken.matching.predicates.value_tests import ValueTests
 from harken.matching.saving import State, require
 from harken.model import capacity
-from harken.model.values import Kind
+from harken.model.values import Kind, Value
 from harken.normal.operators import expression_of
 
 _LISTED = (MEMBER, TESTED)
@@ -199,6 +199,12 @@ class PredicateTable:
             self._enter(new)
         return found
 
+    def make_room(self, several: Sequence[tuple[Row, ...]]) -> None:
+        """Have room for predicates that are to get numbers. Nothing that others read is changed."""
+        self._columns.make_room(len(self) + len(several))
+        constants = [len(each.constants) for each in self.dimensions]
+        self._constants.make_room(sum(map(len, several)), constants)
+
     def unknown(self, several: Sequence[tuple[Row, ...]]) -> list[tuple[Row, ...]]:
         """Those of some predicates that have no numbers, each once."""
         return [rows for rows in dict.fromkeys(several) if rows not in self._numbers]
@@ -216,7 +222,21 @@ class PredicateTable:
     def settle(self) -> None:
         """Bring labels and tests up to date after `intern`."""
         self._intervals.settle(self.dimensions)
-        self._settle_tests()
+        self.settle_tests()
+
+    def settle_tests(self) -> None:
+        """Bring tests up to date after `intern`."""
+        for dimension in self._unsettled & self._tests.keys():
+            self._tests[dimension].settle()
+        self._unsettled.clear()
+
+    def bounds_of_new(self) -> list[Bounded]:
+        """The bounds of predicates that have got numbers since `have`. Nothing that others read changes."""
+        return self._intervals.bounds_of_new(self.dimensions)
+
+    def have_bounds(self, several: Sequence[Bounded]) -> None:
+        """Have predicates bounded so."""
+        self._intervals.have_bounds(several)
 
     def release(self, words: npt.NDArray[np.int64]) -> None:
         """Count clauses that no longer use predicates; those that nobody uses are forgotten."""
@@ -224,19 +244,52 @@ class PredicateTable:
         np.subtract.at(uses, words, 1)
         for number in sorted(set(words[uses[words] == 0].tolist())):
             self._forget(number)
-        self._settle_tests()
+        self.settle_tests()
 
-    def _settle_tests(self) -> None:
-        for dimension in self._unsettled & self._tests.keys():
-            self._tests[dimension].settle()
-        self._unsettled.clear()
+    def leading(self, several: Sequence[tuple[Row, ...]]) -> list[tuple[Row, ...]]:
+        """Of some predicates the first one that looks at each dimension that none has looked at."""
+        first: dict[tuple[str, Kind | None], tuple[Row, ...]] = {}
+        for rows in several:
+            attribute, operator, operand = rows[0]
+            first.setdefault((attribute, meaning(operator, operand.type)[1]), rows)
+        return [rows for (attribute, kind), rows in first.items() if not self._looks_at(attribute, kind)]
 
-    def reband(self) -> list[int]:
-        """Cut dimensions that have come to have many more order predicates into bands; which have new ones.
+    def _looks_at(self, attribute: str, kind: Kind | None) -> bool:
+        return kind in self.by_attribute.get(attribute, {})
+
+    def expect(self, several: Sequence[tuple[Row, ...]]) -> list[Expected]:
+        """What labels are to be once these predicates have numbers, of dimensions that others look at.
+
+        Nothing that others read changes.
+        """
+        constants: dict[int, list[Value]] = {}
+        for rows in several:
+            attribute, its_operator, operand = rows[0]
+            operator, kind = meaning(its_operator, operand.type)
+            if operator == INTERVAL:
+                dimension = self.by_attribute[attribute][kind].number
+                constants.setdefault(dimension, []).extend(constant_in(each) for _, _, each in rows)
+        told = (self._intervals.expect(self.dimensions[at], those) for at, those in constants.items())
+        return [each for each in told if each is not None]
+
+    def have(self, expected: Expected) -> None:
+        """Have labels of a dimension as was just told."""
+        self._intervals.have(expected)
+
+    def recuts(self) -> list[Recut]:
+        """How to cut dimensions into bands that have come to have many more order predicates.
+
+        Nothing that others read changes.
+        """
+        return self._intervals.recuts(self.dimensions)
+
+    def have_recut(self, recuts: Sequence[Recut]) -> list[int]:
+        """Have dimensions cut as was just told: which.
 
         Clauses in the cells of these have to be placed anew before the next event.
         """
-        return self._intervals.reband(self.dimensions)
+        self._intervals.have_recut(recuts)
+        return [each.dimension.number for each in recuts]
 
     def _enter(self, new: list[int]) -> None:
         """Have kernels know predicates that have just been given numbers."""
@@ -356,7 +409,7 @@ class PredicateTable:
                 self._know_test(number, dimension.number, self.rows(number))
             elif operator == INTERVAL:
                 self._intervals.know(dimension, number, self.rows(number))
-        self._settle_tests()
+        self.settle_tests()
         self._dimensions.retire_idle()
 
     def check_uses(self, found: npt.NDArray[np.int64]) -> None:
