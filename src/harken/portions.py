@@ -17,7 +17,7 @@ from typing import TypeAlias
 PORTION = 0.4e-3
 """Seconds that a portion is to take, so that nobody waits for a millisecond, with what it costs to come and go."""
 
-FEW = 32
+FEW = 128
 """So many items are done in one portion: portions have costs of their own, which small changes are spared."""
 
 FIRST = 16
