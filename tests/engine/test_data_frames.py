@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -106,3 +107,20 @@ def test_an_array_that_is_no_rows_says_why():
         engine.match_batch(pa.array([{"x": 1}, None]))
     with pytest.raises(EventError, match="a Int64Array that cannot be read as an Arrow table"):
         engine.match_batch(pa.array([1, 2]))
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int16, np.int32, np.int64])
+@pytest.mark.parametrize("algorithm", ["dynamic", "counting", "reference"])
+def test_what_lies_under_nulls_is_nobodys_value(kind, algorithm):
+    engine = Engine(algorithm)
+    engine.subscribe_many([("equal", "x = 5"), ("below", "x < 9"), ("other", "x != 7"), ("none", "x IS NULL")])
+    under = np.array([5, 5, 5, np.iinfo(kind).min, np.iinfo(kind).max, 5], kind)
+    validity = pa.array([True, True, False, False, False, True]).buffers()[1]
+    column = pa.Array.from_buffers(pa.from_numpy_dtype(kind), 6, [validity, pa.py_buffer(under)]).slice(1)
+    found = engine.match_batch(pa.table({"x": column}))
+    told = [
+        sorted(ids)
+        for ids in found.group_by("event").aggregate([("id", "list")]).sort_by("event")["id_list"].to_pylist()
+    ]
+    there = ["below", "equal", "other"]
+    assert told == [there, ["none"], ["none"], ["none"], there]

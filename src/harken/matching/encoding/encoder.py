@@ -191,7 +191,7 @@ class Encoder:
         for name, column in part.items():
             self._encode_column(name, column, block)
         rows_of(into.T, code)
-        label[:] = labels
+        rows_of(labels.T, label)
         return block.also
 
     def _encode_column(self, name: str, column: Column, block: _Block) -> None:
@@ -216,7 +216,7 @@ class Encoder:
                 lookup = self._lookups[dimension.number] = _Lookup(dimension)
             lookup.encode(numbers, column.valid, block.code_of(dimension))
             if (into := block.label_of(dimension)) is not None:
-                into[:] = dimension.order.labels_of_numbers(numbers)
+                dimension.order.write_labels_of(numbers, into)
         self._see_tests(dimension, column, block.also)
 
     def _encode_distinct(self, dimension: Dimension, column: Column, block: _Block) -> None:

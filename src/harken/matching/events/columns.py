@@ -281,7 +281,7 @@ def _integers(column: pa.Array, type_: Type) -> tuple[Numbers, Mask | None]:
         return _in_calendar(type_, days, days * _MILLISECONDS_OF_A_DAY != milliseconds)
     if pa.types.is_boolean(kind):
         column = column.cast(pa.uint8())
-    numbers = _filled(column)
+    numbers = _as_they_lie(column) if pa.types.is_signed_integer(kind) else _filled(column)
     if pa.types.is_uint64(kind):
         return numbers.astype(np.int64), numbers > INT_MAX
     return (numbers if numbers.dtype in (np.int64, np.int32) else numbers.astype(np.int64)), None
@@ -291,6 +291,15 @@ def _filled(column: pa.Array) -> npt.NDArray[np.int64]:
     if column.null_count:
         column = pc.fill_null(column, 0)
     return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def _as_they_lie(column: pa.Array) -> npt.NDArray[np.int64]:
+    """The integers of a column, whatever lies where there is none: to write zeros there takes long."""
+    buffer = column.buffers()[1]
+    if not column.null_count or buffer is None:
+        return _filled(column)
+    every = np.frombuffer(buffer, column.type.to_pandas_dtype(), column.offset + len(column))
+    return every[column.offset :]
 
 
 def _microseconds(numbers: npt.NDArray[np.int64], unit: str) -> tuple[npt.NDArray[np.int64], Mask | None]:

@@ -52,7 +52,20 @@ def codes_by_search(
 
 
 @tight
-def rows_of(columns: npt.NDArray[np.int32], rows: npt.NDArray[np.int32]) -> None:
+def labels_by_place(
+    values: npt.NDArray[np.signedinteger],
+    lowest: int,
+    table: npt.NDArray[np.int64],
+    label: npt.NDArray[np.int64],
+) -> None:
+    """Labels of integers whose constants lie close together; the ends of the table stand for all beyond."""
+    highest = lowest + len(table) - 1
+    for row in range(len(values)):
+        label[row] = table[min(max(np.int64(values[row]), lowest), highest) - lowest]
+
+
+@tight
+def rows_of(columns: npt.NDArray[np.signedinteger], rows: npt.NDArray[np.signedinteger]) -> None:
     """Columns, each contiguous, as rows, each contiguous."""
     for row in range(len(rows)):
         for column in range(len(columns)):

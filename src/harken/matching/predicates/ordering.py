@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.matching.events.columns import Numbers
+from harken.matching.kernels.encoding import labels_by_place
 from harken.matching.kernels.layout import HIGHEST, LOWEST
 from harken.matching.saving import require
 from harken.model.numbers import Exact, floor_of
@@ -217,14 +218,14 @@ class ConstantOrder:
         label = self._labels[constant]
         return label if compare(constant, value) == 0 else label - 1
 
-    def labels_of_numbers(self, values: Numbers) -> npt.NDArray[np.int64]:
-        """The labels of many numbers at once."""
-        if values.dtype.kind != "f":
-            integers = values.astype(np.int64, copy=False)
-            dense, lowest = self._dense_for(len(integers))
-            if dense is not None:
-                return np.asarray(dense[np.clip(integers, lowest, lowest + len(dense) - 1) - lowest])
-        return self._labels_by_search(values)
+    def write_labels_of(self, values: Numbers, into: npt.NDArray[np.int64]) -> None:
+        """Write the labels of many numbers."""
+        dense, lowest = self._dense_for(len(values)) if values.dtype.kind != "f" else (None, 0)
+        if dense is not None:
+            integers = values if values.dtype == np.int32 else values.astype(np.int64, copy=False)
+            labels_by_place(integers, lowest, dense, into)  # type: ignore[arg-type]  # as just seen
+        else:
+            into[:] = self._labels_by_search(values)
 
     def _dense_for(self, count: int) -> tuple[npt.NDArray[np.int64] | None, int]:
         """The labels of all integers from one below the constants to one above, and the first of these.

@@ -82,10 +82,15 @@ def _list_between(
         return into
     level_cells, size = 0, BANDS
     for level in range(LEVELS):
-        # A range spans two bands of its level at most, and stands where it begins.
-        for at in range(level_cells + max(0, (band >> level) - 1), level_cells + (band >> level) + 1):
-            places[into] = cells + at
-            into += np.int64(tables.cells[words + (at >> 6)] >> np.uint64(at & 63) & np.uint64(1))
+        # A range spans two bands of its level at most, and stands where it begins: in this one, or in that before.
+        before = np.int64(band >> level > 0)
+        first = level_cells + (band >> level) - before
+        in_use = np.int64(tables.cells[words + (first >> 6)] >> np.uint64(first & 63) & np.uint64(1 + 2 * before))
+        if in_use != 0:  # of most levels none is: ranges of a dimension are about as wide as each other
+            places[into] = cells + first
+            into += in_use & 1
+            places[into] = cells + first + 1
+            into += in_use >> 1
         level_cells += size
         size >>= 1
     return into
