@@ -120,7 +120,10 @@ def test_what_lies_under_nulls_is_nobodys_value(kind, algorithm):
     found = engine.match_batch(pa.table({"x": column}))
     told = [
         sorted(ids)
-        for ids in found.group_by("event").aggregate([("id", "list")]).sort_by("event")["id_list"].to_pylist()
+        for ids in found.group_by("event")
+        .aggregate([("subscription", "list")])
+        .sort_by("event")["subscription_list"]
+        .to_pylist()
     ]
     there = ["below", "equal", "other"]
     assert told == [there, ["none"], ["none"], ["none"], there]
