@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 
 import pytest
 
 from harken.errors import EngineBusyError
-from harken.locking import FORK_PATIENCE, Door, SharedLock, _Forks, watch_forks
+from harken.locking import FORK_PATIENCE, Door, HeldForFork, SharedLock, _Forks, watch_forks
+from harken.portions import ALONE, Pace, Portions
 
 
 @contextmanager
@@ -100,6 +103,42 @@ def test_neither_readers_nor_changes_are_starved():
     for thread in threads:
         thread.join(60)
     assert min(counts.values()) >= 50
+
+
+def test_who_waits_for_one_change_is_not_forgotten_by_another_that_waits_as_well(monkeypatch):
+    monkeypatch.setattr("harken.locking.PATIENCE", 0.02)
+    door, over, looked = Door(), threading.Event(), list[int]()
+
+    def portions() -> Portions:
+        begun.set()
+        over.wait(60)
+        for number in range(200):
+            time.sleep(0.002)
+            done.append(number)
+            yield ALONE
+
+    def change_in_portions() -> None:
+        with door.turn():
+            door.in_portions(portions(), Pace(1e-9))
+
+    def come_in() -> None:
+        with reading(door):
+            if door.closed:
+                door.wait_outside(door.open)
+            looked.append(len(done))
+
+    begun, done = threading.Event(), list[int]()
+    threads = [in_thread(change_in_portions)]
+    begun.wait(60)
+    threads.append(in_thread(come_in))
+    while not door._waiting:
+        time.sleep(0.001)
+    threads.append(in_thread(change, door))
+    time.sleep(0.2)
+    over.set()
+    for thread in threads:
+        thread.join(60)
+    assert looked[0] <= 2
 
 
 def test_a_door_left_closed_is_settled_and_opened_by_the_next_to_come():
@@ -336,6 +375,121 @@ def test_a_door_that_was_not_waited_for_to_the_end_is_let_be():
     over.set()
     thread.join(60)
     assert is_free(door)
+
+
+class Forking:
+    """Something that forks once itself, before a fork, as a handler of signals might that comes while it waits."""
+
+    def __init__(self) -> None:
+        self.has_forked = False
+        watch_forks(self)
+
+    def before_fork(self) -> None:
+        if not self.has_forked:
+            self.has_forked = True
+            _Forks.before()
+            _Forks.after(child=False)
+
+    def after_fork(self, *, child: bool) -> None:
+        return
+
+
+def test_a_fork_while_another_one_waits_in_the_same_thread_leaves_no_lock_held():
+    first, forking, later = Door(), Forking(), Door()
+    _Forks.before()
+    _Forks.after(child=False)
+    assert forking.has_forked
+    assert is_free(first)
+    assert is_free(later)
+
+
+def test_a_fork_that_waited_in_vain_while_another_one_waits_in_the_same_thread_leaves_no_lock_held():
+    held = HeldForFork()
+
+    class Lock:
+        """A lock that is not to be had at first, when a handler forks that comes while its thread waits."""
+
+        asked = count = 0
+
+        def acquire(self, *, timeout: float) -> bool:
+            self.asked += 1
+            if self.asked == 1:
+                held.take(self, timeout)
+                held.give_back(self)
+            self.count += self.asked != 2
+            return self.asked != 2
+
+        def release(self) -> None:
+            self.count -= 1
+
+        def _is_owned(self) -> bool:
+            return self.count > 0
+
+    lock = Lock()
+    for _ in range(2):
+        held.take(lock, 1)
+        held.give_back(lock)
+        assert lock.count == 0
+
+
+@pytest.mark.parametrize("child", [False, True])
+@pytest.mark.parametrize("where", ["before", "after"])
+def test_a_fork_within_a_turn_leaves_the_turn_held_whenever_an_interrupt_comes(where, child, monkeypatch):
+    door, original = Door(), getattr(Door, f"{where}_fork")
+
+    def interrupted(self: Door, **given: bool) -> None:
+        if self is not door:
+            return
+        if where == "after":  # after the call, as interrupts come there, and before it is known to be done
+            original(self, **given)
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    with door.turn():
+        monkeypatch.setattr(Door, f"{where}_fork", interrupted)
+        for hook in (_Forks.before, lambda: door.after_fork(child=True) if child else _Forks.after(child=False)):
+            with suppress(KeyboardInterrupt):  # the interpreter prints it, and forks all the same
+                hook()
+        assert door._changes._is_owned()
+    assert is_free(door)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_forked_by_a_handler_while_its_thread_waits_for_a_change_waits_no_more(monkeypatch):
+    monkeypatch.setattr("harken.locking.FORK_PATIENCE", 0.05)
+    door, held, over, children = Door(), threading.Event(), threading.Event(), list[int]()
+
+    def change_slowly() -> None:
+        with door.turn():
+            door.close()
+            held.set()
+            over.wait(60)
+            door.open()
+
+    def fork(*_: object) -> None:
+        children.append(os.fork())
+        if not children[0]:
+            signal.alarm(10)
+
+    changing = in_thread(change_slowly)
+    held.wait(60)
+    before = signal.signal(signal.SIGUSR1, fork)
+    in_thread(
+        lambda: (while_empty(door._aside), os.kill(os.getpid(), signal.SIGUSR1), while_empty(children), over.set())
+    )
+    try:
+        read(door)
+    finally:
+        if not children[0]:
+            os._exit(0)
+        signal.signal(signal.SIGUSR1, before)
+    changing.join(60)
+    assert os.waitpid(children[0], 0)[1] == 0
+
+
+def while_empty(some: Collection[object]) -> None:
+    while not some:
+        time.sleep(0.001)
 
 
 def test_a_change_may_make_another_door_while_a_fork_waits_for_the_change():

@@ -41,6 +41,8 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from typing import ClassVar, Protocol, TypeAlias, TypeVar
 
 from harken.errors import EngineBusyError
@@ -78,6 +80,7 @@ class OwnedLock(Protocol):
     def __enter__(self) -> bool: ...
     def __exit__(self, *_: object) -> None: ...
     def _is_owned(self) -> bool: ...
+    def _release_save(self) -> object: ...
 
 
 class Reader:
@@ -127,7 +130,7 @@ class Door:
         """Whether more than one thread has read so far; `_only` is the first of them."""
         self._waiting, self._staying = set[Reader](), set[Reader]()
         """Those that come in between two portions, and those of them that stay."""
-        self._changes = owned_lock()
+        self._changes, self._held = owned_lock(), HeldForFork()
         self._lobby, self._portion = owned_lock(), owned_lock()
         """What a change in portions holds while it keeps long readers out, and while it keeps all out."""
         watch_forks(self)
@@ -216,9 +219,10 @@ class Door:
         """What to hold in order to change, or to have no changes; readers that had to wait come in first."""
         if self._is_in_the_way() or self.reading().inside:
             raise EngineBusyError("the engine is in use further up in this very thread, and cannot be changed now")
+        mine = {self.reading()}  # it may wait there itself, further up
         for where in (self._aside, self._waiting, self._staying):
-            if where:
-                _let_in(where)
+            if where:  # who does not come in time may wait for another change: that one is to know of them
+                _wait_until(partial(where.issubset, mine), PATIENCE)
         return self._changes
 
     def is_quiet(self) -> bool:
@@ -327,13 +331,12 @@ class Door:
 
     def before_fork(self) -> None:
         """Wait for a running change, unless it waits until this very thread is out, and so has not begun."""
-        if self._changes._is_owned() or not self.reading().inside:
-            self._changes.acquire(timeout=FORK_PATIENCE)
+        if not self.reading().inside:
+            self._held.take(self._changes, FORK_PATIENCE)
 
     def after_fork(self, *, child: bool) -> None:
         """Go on; in the child, without those that nobody is left to release."""
-        if self._changes._is_owned():  # or it did not wait, or in vain
-            self._changes.release()
+        self._held.give_back(self._changes)
         if child:
             self._forget_others()
 
@@ -347,17 +350,47 @@ class Door:
         readers.add(weakref.ref(own, readers.discard))
         self._readers, self._only, self._are_several = readers, threading.get_ident(), False
         self._aside, self._waiting, self._staying = set(), set(), set()
-        self._is_alone |= not _is_free(self._changes)
+        self._is_alone |= not is_free(self._changes)
         held = (self._changes, self._lobby, self._portion)
-        self._changes, self._lobby, self._portion = (each if each._is_owned() else owned_lock() for each in held)
+        self._changes, self._lobby, self._portion = (each if each._is_owned() else _anew(each) for each in held)
 
 
-def _is_free(lock: OwnedLock) -> bool:
+class HeldForFork(threading.local):
+    """Whether this thread holds a lock because it forks.
+
+    What it holds anyway is not taken once more. So all can be given back at any time, and again, whatever was
+    interrupted, and though a handler has forked as well meanwhile.
+    """
+
+    is_held = False
+
+    def take(self, lock: OwnedLock, patience: float) -> None:
+        """Hold a lock while the process forks, if it can be had soon enough."""
+        if not lock._is_owned():
+            self.is_held = True  # before it is, as an interrupt may come in between
+            self.is_held = lock.acquire(timeout=patience)
+
+    def give_back(self, lock: OwnedLock) -> None:
+        """Hold it no more, if it was taken."""
+        if self.is_held and lock._is_owned():
+            lock.release()
+        self.is_held = False
+
+
+def is_free(lock: OwnedLock) -> bool:
     """Whether no other thread holds a lock."""
     if not lock.acquire(timeout=0):
         return False
     lock.release()
     return True
+
+
+def _anew(lock: OwnedLock) -> OwnedLock:
+    """A lock in place of one that nobody is left to release; this thread may be waiting for that, further up."""
+    if not is_free(lock):
+        with suppress(RuntimeError):  # it was about to be taken
+            lock._release_save()
+    return owned_lock()
 
 
 def owned_lock() -> OwnedLock:
@@ -410,7 +443,7 @@ class Forked(Protocol):
         """Wait for what must not be cut in two."""
 
     def after_fork(self, *, child: bool) -> None:
-        """Go on, in the parent or in the child; again, if that was interrupted. Not every wait was successful."""
+        """Go on, in the parent or in the child; again, if interrupted. Not every wait succeeded or began."""
 
 
 class ForkedLast(Forked, Protocol):
@@ -425,8 +458,6 @@ class _Forks:
 
     watched: ClassVar[dict[weakref.ref[Forked], None]] = {}
     last: ClassVar[list[ForkedLast]] = []
-    own = threading.local()
-    """What a thread that forks has begun to wait for."""
 
     @classmethod
     def living(cls) -> list[Forked]:
@@ -437,25 +468,22 @@ class _Forks:
     def before(cls) -> None:
         for each in cls.last:
             each.wait()
-        told = cls.own.told = list[Forked]()
         for one in cls.living():
-            told.append(one)  # before it waits, which an interrupt may end: then the process forks all the same
-            one.before_fork()
+            one.before_fork()  # if an interrupt ends this wait, the process forks all the same
 
     @classmethod
     def after(cls, *, child: bool) -> None:
-        told, cls.own.told = getattr(cls.own, "told", []), []
-        _go_on(cls.living() if child else told, child=child)
+        _go_on(cls.living(), child=child)
 
 
-def _go_on(told: list[Forked], *, child: bool) -> None:
+def _go_on(living: list[Forked], *, child: bool) -> None:
     try:
-        while told:
-            told[-1].after_fork(child=child)
-            told.pop()
+        while living:
+            living[-1].after_fork(child=child)
+            living.pop()
     finally:  # whatever is raised in between, the others are not left waiting
-        if told:
-            _go_on(told, child=child)
+        if living:
+            _go_on(living, child=child)
 
 
 def watch_forks(one: Forked) -> None:

@@ -23,7 +23,7 @@ from harken.errors import EngineBusyError
 from harken.jit import options, sources, turns
 from harken.jit.interrupts import refresh_at_once
 from harken.jit.keeping import KeptKernels
-from harken.locking import watch_forks_last
+from harken.locking import HeldForFork, OwnedLock, is_free, watch_forks_last
 
 PATIENCE, BRIEFLY = 30.0, 1.0
 """Seconds that a fork waits for those who compile: before it keeps others from changing anything, and after."""
@@ -94,7 +94,11 @@ def _unless_compiling(compiling: Callable[..., Any]) -> Callable[..., Any]:
 
 def is_compiling() -> bool:
     """Whether this very thread is compiling a kernel, further up."""
-    return bool(global_compiler_lock._lock._is_owned())  # type: ignore[attr-defined]  # see OwnedLock
+    return _lock()._is_owned()
+
+
+def _lock() -> OwnedLock:
+    return global_compiler_lock._lock  # type: ignore[return-value]  # see OwnedLock
 
 
 class _Compiling:
@@ -104,22 +108,24 @@ class _Compiling:
     a signal handler that came while it compiled.
     """
 
+    def __init__(self) -> None:
+        self._held = HeldForFork()
+
     def wait(self) -> None:
         """Wait until nobody compiles, for so long as that may take."""
-        if global_compiler_lock._lock.acquire(timeout=PATIENCE):
-            global_compiler_lock._lock.release()
+        if _lock().acquire(timeout=PATIENCE):
+            _lock().release()
 
     def before_fork(self) -> None:
         """Have nobody compile."""
-        global_compiler_lock._lock.acquire(timeout=BRIEFLY)
+        self._held.take(_lock(), BRIEFLY)
 
     def after_fork(self, *, child: bool) -> None:
         """Go on compiling, here and there; in the child nobody else does."""
         if child:
             turns.forget()
-        if global_compiler_lock._lock._is_owned():  # type: ignore[attr-defined]  # or the wait was in vain
-            global_compiler_lock._lock.release()
-        elif child:
+        self._held.give_back(_lock())
+        if child and not is_free(_lock()):
             global_compiler_lock._lock = threading.RLock()
 
 
