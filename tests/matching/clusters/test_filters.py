@@ -180,6 +180,24 @@ def test_narrow_filters_go_where_clauses_are_few(monkeypatch):
     assert matches(engine, events) == matches(reference_of(engine), events)
 
 
+@pytest.mark.usefixtures("always_narrow")
+def test_tables_that_were_many_once_leave_room_for_others(monkeypatch):
+    monkeypatch.setattr(dynamic, "MOST_TABLES", 12)
+    chance = random.Random("many once")
+    engine = sparsely_filled(chance)
+    store = store_of(engine)
+    assert len(store.schemas) >= 12
+    engine.unsubscribe_many(list(engine))
+    for id in range(0, MANY, MANY // 4):
+        texts = (f"x = {at % 12} AND y = {at % 11} AND z = {at % 7}" for at in range(id, id + MANY // 4))
+        engine.subscribe_many(enumerate(texts, id))
+    engine.learn([{name: chance.randrange(7) for name in "xyz"} for _ in range(40)])
+    assert any(store.schemas)
+    assert len(store.schemas) < 12 + 12
+    events = [{"x": 5, "y": 5, "z": 5}, {"x": 5, "y": 1}]
+    assert matches(engine, events) == matches(reference_of(engine), events)
+
+
 def words_of_narrow_filters(store) -> list[int]:
     """Words without which something is lost: not those that another entry has too, or that nobody looks at."""
     tables = np.flatnonzero(store.tables().filter < 0).tolist()
