@@ -17,7 +17,17 @@ from harken.matching.clusters.dynamic import DynamicMatcher
 from harken.matching.clusters.soundness import check_filters
 from harken.matching.encoding import locality, workspace
 from harken.matching.events.batch import EventBatch
-from harken.matching.kernels.layout import ALWAYS, FILTER, FILTERED, KEY, LINE, NEVER, NEXT, SHORT_NUMBERS
+from harken.matching.kernels.layout import (
+    ALWAYS,
+    FILTER,
+    FILTERED,
+    FIRST_KEY_TABLE,
+    KEY,
+    LINE,
+    NEVER,
+    NEXT,
+    SHORT_NUMBERS,
+)
 from tests.matching.churning import index_of
 
 pytestmark = pytest.mark.kernel
@@ -178,6 +188,47 @@ def test_narrow_filters_go_where_clauses_are_few(monkeypatch):
     assert not store_of(engine).has_filters
     events = [a_sparse_event(chance) for _ in range(10)]
     assert matches(engine, events) == matches(reference_of(engine), events)
+
+
+@pytest.mark.usefixtures("always_narrow")
+def test_tables_that_were_many_once_leave_room_for_others(monkeypatch):
+    monkeypatch.setattr(dynamic, "MOST_TABLES", 12)
+    chance = random.Random("many once")
+    engine = sparsely_filled(chance)
+    store = store_of(engine)
+    assert len(store.schemas) >= 12
+    engine.unsubscribe_many(list(engine))
+    for id in range(0, MANY, MANY // 4):
+        texts = (f"x = {at % 12} AND y = {at % 11} AND z = {at % 7}" for at in range(id, id + MANY // 4))
+        engine.subscribe_many(enumerate(texts, id))
+    engine.learn([{name: chance.randrange(7) for name in "xyz"} for _ in range(40)])
+    assert any(store.schemas)
+    assert len(store.schemas) < 12 + 12
+    events = [{"x": 5, "y": 5, "z": 5}, {"x": 5, "y": 1}]
+    assert matches(engine, events) == matches(reference_of(engine), events)
+
+
+def test_the_directory_takes_no_more_and_more_places_while_tables_come_and_go(tmp_path):
+    chance = random.Random("sprawl")
+    engine = Engine("dynamic", patience=1, margin=0.1)
+    store, few = store_of(engine), 30 if AS_PYTHON else 400
+    for step in range(40):
+        asked = (
+            [f"{name} = {chance.randrange(VALUES + step // 2)}" for name in chance.sample("abcdefgh", 3)]
+            for _ in range(few)
+        )
+        engine.subscribe_many(enumerate(map(" AND ".join, asked), step * few))
+        if step > 5:
+            engine.unsubscribe_many(range((step - 6) * few, (step - 5) * few))
+    is_open = [table for table, schema in enumerate(store.schemas) if schema]
+    assert len(is_open) > 2
+    places = store._size.values[[*range(FIRST_KEY_TABLE), *is_open]].sum()
+    assert store._end < 6 * places
+    sound(engine)
+    engine.save(tmp_path / "engine")
+    events = [an_event(chance) for _ in range(20)]
+    wanted = matches(reference_of(engine), events)
+    assert matches(engine, events) == matches(Engine.load(tmp_path / "engine"), events) == wanted
 
 
 def words_of_narrow_filters(store) -> list[int]:

@@ -84,6 +84,18 @@ NEAR = 2 << 20
 WASTE = 1.6
 """How many times the room that clusters need they may take, unless something else is asked for."""
 
+SPRAWL = 4
+"""How many times the room that tables need the directory may take: what growing by half leaves is less."""
+
+
+class Regions(NamedTuple):
+    """Where tables have their places, and the keys of key tables theirs; by table or by its dimensions."""
+
+    base: GrowingArray[np.int64]
+    size: GrowingArray[np.int64]
+    stride: GrowingArray[np.int64]
+    radix: GrowingArray[np.int64]
+
 
 class Compacted(NamedTuple):
     """Clusters side by side, and where they are."""
@@ -93,6 +105,7 @@ class Compacted(NamedTuple):
     free: npt.NDArray[np.int64]
     block_of: GrowingArray[np.uint32]
     shared_block: GrowingArray[np.uint32]
+    regions: Regions
 
 
 class Filtered(NamedTuple):
@@ -558,11 +571,26 @@ class ClusterStore:
         )
 
     def _wastes(self, needed: int, waste: float) -> bool:
-        """Whether clusters that need so many lines take so many times that."""
-        return needed * waste <= int(self.free[0])
+        """Whether clusters that need so many lines take so many times that, or tables far more than they need."""
+        places = int(self._size.values.sum()) - int(self._size.values[self._abandoned()].sum())
+        return needed * waste <= int(self.free[0]) or SPRAWL * places <= self._end
+
+    def _abandoned(self) -> list[int]:
+        """The key tables that are closed and empty: their places are nobody's."""
+        empty = self._closed.values & (self._population.values == 0)
+        return [table for table in np.flatnonzero(empty).tolist() if table != self.pairs_table]
+
+    def _side_by_side(self) -> Regions:
+        """Regions without anything between them; those of abandoned tables have one place, for no key."""
+        moved = Regions(self._base.twin(), self._size.twin(), self._stride.twin(), self._radix.twin())
+        for table in self._abandoned():
+            keyed = slice(self._first.values[table], self._first.values[table + 1])
+            moved.stride.values[keyed] = moved.radix.values[keyed] = moved.size.values[table] = 1
+        moved.base.values[:] = np.cumsum(moved.size.values) - moved.size.values
+        return moved
 
     def compacted(self, waste: float) -> Compacted | None:
-        """The clusters side by side, if they take so many times the room they need. Linear in their size.
+        """The clusters and regions side by side, if they take so many times what they need. Linear in their size.
 
         Nothing that others read is changed.
         """
@@ -575,12 +603,17 @@ class ClusterStore:
         block_of, shared_block = self.block_of.twin(), self._shared_block.twin()
         blocks = blocks._replace(directory=directory, block_of=block_of.values, shared_block=shared_block.values)
         free[0] = copy_compact(blocks, words)
-        return Compacted(words, directory, free, block_of, shared_block)
+        regions = self._side_by_side()
+        old = zip(self._base.values.tolist(), regions.size.values.tolist(), strict=True)
+        directory = np.concatenate([directory[base : base + size] for base, size in old])
+        return Compacted(words, directory, free, block_of, shared_block, regions)
 
     def have_compacted(self, compacted: Compacted) -> None:
         """Have clusters lie as they were laid side by side; nothing has changed since."""
         # At once, so that whatever fails the clusters can be read.
-        self.words, self.directory, self.free, self.block_of, self._shared_block = compacted
+        self.words, self.directory, self.free, self.block_of, self._shared_block, regions = compacted
+        self._base, self._size, self._stride, self._radix = regions
+        self._end = len(self.directory)
         self._note_cells()
 
     def runs_short(self) -> bool:

@@ -24,6 +24,7 @@ from harken.model.arguments import checked_count, checked_flag, checked_number
 from harken.portions import ALONE, AT_ONCE, BESIDE, DONE, Pace, Portions, done_at_once
 
 MOST_TABLES = 256
+"""Key tables that are open at a time. Closed ones do not count: they are used again where keys are as long."""
 
 MOST_DIMENSIONS = 256
 """Dimensions that are considered for keys."""
@@ -183,7 +184,7 @@ class DynamicMatcher(KeyedMatcher):
         benefits = self._table_benefits() if foreseen is None else foreseen
         yield ALONE
         yield from self._drop_idle_in_portions(self._margin * worth / 3, benefits, pace)
-        while len(self._store.schemas) < MOST_TABLES:
+        while True:
             yield BESIDE
             wanted = self._best_schemas(self._margin * worth)
             self._store.reserve(sum(math.prod(self._radixes(schema)) for schema in wanted))
@@ -202,8 +203,11 @@ class DynamicMatcher(KeyedMatcher):
     def _best_schemas(self, least: float) -> dict[Schema, set[int]]:
         """New schemas that save at least so many checks: the best, and others nearly as good beside it.
 
-        Each comes with the tables whose clauses it would serve better.
+        Each comes with the tables whose clauses it would serve better. There are no more than there is room for.
         """
+        room = min(TOGETHER, MOST_TABLES - len(self._key_tables()))
+        if room <= 0:
+            return {}
         tables, considered = len(self._store.schemas), self._considered()
         savings = self._savings(considered)
         found: dict[Schema, float] = {}
@@ -218,7 +222,7 @@ class DynamicMatcher(KeyedMatcher):
         best = max(paying.values(), default=0.0)
         # Clauses counted for one schema may move for another: taking only the nearly best errs little.
         ranked = sorted(paying.items(), key=lambda each: -each[1])
-        return {schema: origins[schema] for schema, saved in ranked[:TOGETHER] if saved > 0.7 * best}
+        return {schema: origins[schema] for schema, saved in ranked[:room] if saved > 0.7 * best}
 
     def _savings(self, considered: list[int]) -> npt.NDArray[np.float64]:
         """What tables with one of these dimensions more would save, from a sample: see `tally_savings`."""
