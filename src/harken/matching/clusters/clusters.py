@@ -35,7 +35,6 @@ from harken.matching.kernels.layout import (
     IN_PAIRS,
     LINE,
     NARROW,
-    NEVER_A_KEY,
     NODE,
     NOTHING,
     PAIRS_OPEN,
@@ -287,22 +286,23 @@ class ClusterStore:
 
     def _found_digits(self) -> Digits:
         """What values add to the keys of open tables, numbered: many have a digit in common."""
-        tables = range(FIRST_KEY_TABLE, len(self.schemas))
-        known = {(each, 0, 0): each for each in (NOTHING, NEVER_A_KEY)}
-        rows = [self._digits_of(table, known) for table in tables]
-        digit = np.full((len(rows), max(map(len, rows), default=0)), NOTHING, np.int32)
-        for row, its_digits in zip(digit, rows, strict=True):
-            row[: len(its_digits)] = its_digits
+        known = {(0, 0, 0): NOTHING}
+        rows = [[table, *self._digits_of(table, known)] for table in self._open_tables()]
+        digit = np.full((len(rows), max(map(len, rows), default=1)), NOTHING, np.int32)
+        for row, filled in zip(digit, rows, strict=True):
+            row[: len(filled)] = filled
         return Digits(digit, np.array(list(known), np.int64))
 
     def _digits_of(self, table: int, known: dict[tuple[int, int, int], int]) -> list[int]:
         """The digits that make the keys of a table; those that nobody knows yet get numbers."""
-        if self._closed.values[table]:
-            return [NEVER_A_KEY]
         keyed = slice(self._first.values[table], self._first.values[table + 1])
         arrays = (self._dimension.values, self._radix.values, self._stride.values)
         asked = zip(*(each[keyed].tolist() for each in arrays), strict=True)
         return [known.setdefault(each, len(known)) for each in asked]
+
+    def _open_tables(self) -> list[int]:
+        """The key tables that events look into."""
+        return [table for table in range(FIRST_KEY_TABLE, len(self.schemas)) if not self._closed.values[table]]
 
     def _closed_table(self, length: int) -> int | None:
         """A closed, empty table of keys of this length, to be used again."""
@@ -483,7 +483,7 @@ class ClusterStore:
     @property
     def has_near_filters(self) -> bool:
         """Whether all open key tables have narrow filters, which the caches hold."""
-        is_open = [table for table in range(FIRST_KEY_TABLE, len(self.schemas)) if self.schemas[table]]
+        is_open = self._open_tables()
         is_narrow = bool(is_open) and bool((self._filter.values[is_open] < 0).all())
         return is_narrow and self.filters.nbytes <= NEAR
 
@@ -530,10 +530,7 @@ class ClusterStore:
 
     def _tables_to_filter(self) -> tuple[list[int], list[int]]:
         """The tables that filters pay for, and those that narrow ones do."""
-        population, schemas = self._population.values, self.schemas
-        open_tables = [
-            table for table in range(FIRST_KEY_TABLE, len(schemas)) if schemas[table] and population[table]
-        ]
+        open_tables = [table for table in self._open_tables() if self._population.values[table]]
         wide = self._most_crowded(open_tables)
         narrow = [table for table in open_tables if table not in wide]
         all_keys, all_clauses = self._keys_and_clauses(narrow)
@@ -611,9 +608,9 @@ class ClusterStore:
     def have_compacted(self, compacted: Compacted) -> None:
         """Have clusters lie as they were laid side by side; nothing has changed since."""
         # At once, so that whatever fails the clusters can be read.
+        end = len(compacted.directory)
         self.words, self.directory, self.free, self.block_of, self._shared_block, regions = compacted
-        self._base, self._size, self._stride, self._radix = regions
-        self._end = len(self.directory)
+        (self._base, self._size, self._stride, self._radix), self._end = regions, end
         self._note_cells()
 
     def runs_short(self) -> bool:

@@ -36,6 +36,9 @@ from harken.matching.kernels.layout import (
 from harken.matching.predicates.soundness import Integers, in_use, lie_apart
 from harken.matching.saving import require
 
+MOST_DIGITS = 1 << 22
+"""More than there are ever: who made room for as many as a file says might run out of memory."""
+
 
 def check_tables(
     predicates: PredicateArrays,
@@ -52,6 +55,7 @@ def check_tables(
     first = tables.first
     require(len(first) == count + 1 and first[0] == 0 and (np.diff(first) >= 0).all(), "tables have no schemas")
     keyed = int(first[-1])
+    require(count * int(np.diff(first).max()) <= MOST_DIGITS, "there are too many tables")
     require(first[FIRST_KEY_TABLE] == 0, "a table that is none of keys has a schema")
     for each in (tables.dimension, tables.stride, tables.radix):
         require(len(each) == keyed, "schemas are not as long as they are")

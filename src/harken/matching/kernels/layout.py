@@ -153,7 +153,7 @@ class Tables(NamedTuple):
     radix: npt.NDArray[np.int64]
     """Codes below this have a place."""
     digit: Matrix[np.int32]
-    """Which digits add up to a key: a row per table from the first key table on, as long as the longest needs."""
+    """A row for each open key table: its number, and which digits add up to its keys."""
     digits: Matrix[np.int64]
     """What keys are made of, each once however many tables have it: one row (below) per digit."""
     closed: npt.NDArray[np.bool_]
@@ -171,8 +171,8 @@ class Tables(NamedTuple):
 DIGIT_DIMENSION, DIGIT_RADIX, DIGIT_STRIDE, DIGIT = range(4)
 """Columns of a digit: what a code of this dimension, if it is below the radix, adds to a key."""
 
-NOTHING, NEVER_A_KEY, FIRST_DIGIT = range(3)
-"""Digits of no dimension: one fills up the rows of shorter keys, one those of closed tables."""
+NOTHING, FIRST_DIGIT = range(2)
+"""A digit of no dimension, which fills up the rows of shorter keys; and the first one that is of some."""
 
 NO_KEY = -(1 << 48)
 """What a value adds to keys that there are not: whatever the others add, the sum is below 0."""

@@ -23,11 +23,9 @@ from harken.matching.kernels.layout import (
     FILTER_BITS,
     FILTERED,
     FIRST_DIGIT,
-    FIRST_KEY_TABLE,
     LINE,
     MISSING,
     NARROW,
-    NEVER_A_KEY,
     NO_KEY,
     NOTHING,
     PREDICATE_TABLE,
@@ -64,7 +62,7 @@ def fetch_event(events: Events, step: int) -> None:
 @part
 def find_columns(tables: Tables, events: Events, scratch: Scratch) -> None:
     """Find out once for all events which columns make the keys."""
-    scratch.digits[NOTHING], scratch.digits[NEVER_A_KEY] = 0, NO_KEY
+    scratch.digits[NOTHING] = 0
     for digit in range(FIRST_DIGIT, len(tables.digits)):
         scratch.columns[digit] = events.column[tables.digits[digit, DIGIT_DIMENSION]]
 
@@ -95,12 +93,12 @@ def key_places(
     Indices are made unsigned, here and below: those of numbers that might be negative are looked at first.
     """
     for row in range(len(tables.digit)):
-        key, at = np.int64(0), 0
+        key, at = np.int64(0), 1
         while at < tables.digit.shape[1]:  # not `for`, which would be made vectors of: there are two or three
             key += digits[np.uint32(tables.digit[row, np.uint32(at)])]
             at += 1
         if key >= 0:
-            table = FIRST_KEY_TABLE + row
+            table = np.int64(tables.digit[row, 0])
             place, number = tables.base[table] + key, tables.filter[table]
             if number != 0:
                 number += key if number > 0 else -key
