@@ -95,6 +95,17 @@ def test_constants_that_come_in_any_steps_keep_their_order_and_bounds_move_with_
         assert [bounds[each] for each in known] == [(label + 1, label - 1) for label in labels]
 
 
+def test_what_is_expected_may_be_used_already():
+    order = ConstantOrder(Kind.NUMBER)
+    order.hold(7)
+    ordered = order.expect([7, 8])
+    assert ordered is not None
+    order.have(ordered)
+    order.hold(8)
+    order.settle()
+    assert [(constant, uses) for constant, _, uses in order.held()] == [(7, 1), (8, 1)]
+
+
 def test_labels_are_given_anew_only_for_want_of_gaps():
     order, moves = order_of([0, 1_000_000]), 0
     for at in range(1, 60):  # each between the last one and the same upper one

@@ -146,7 +146,8 @@ class ConstantOrder:
         ordered = self._with(constants)
         if ordered is None:
             return None
-        self._uses.update(dict.fromkeys(ordered.new, 0))  # or they would be forgotten before they are used
+        for constant in ordered.new:  # or they would be forgotten before they are used; some may be by now
+            self._uses.setdefault(constant, 0)
         if ordered.is_whole:
             return ordered
         self._labels.update(ordered.labels)
