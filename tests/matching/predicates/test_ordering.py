@@ -106,6 +106,15 @@ def test_what_is_expected_may_be_used_already():
     assert [(constant, uses) for constant, _, uses in order.held()] == [(7, 1), (8, 1)]
 
 
+def test_what_was_expected_in_vain_is_forgotten():
+    order = ConstantOrder(Kind.NUMBER)
+    for step in range(0, 3_000, 300):  # each of a change that fails
+        ordered = order.expect(range(step, step + 300))
+        assert ordered is not None
+        order.have(ordered)
+    assert len(order) <= 64 + 2 * 300 + 300
+
+
 def test_labels_are_given_anew_only_for_want_of_gaps():
     order, moves = order_of([0, 1_000_000]), 0
     for at in range(1, 60):  # each between the last one and the same upper one

@@ -71,7 +71,7 @@ class Workspace:
     ) -> Workspace:
         """A workspace for an index of these predicates, made of the old one if it can be.
 
-        There is room for so many places that an event may open, and so many attributes of key tables.
+        There is room for so many places that an event may open, and so many digits of keys.
 
         The old one may not be used any more: what is known of predicates is known of this index only.
         """
@@ -173,7 +173,7 @@ def _results(room: int) -> Results:
 
 
 def _scratch(known: int, dimensions: int, places: int, columns: int) -> Scratch:
-    """Scratch for so many predicates, dimensions, places that an event may open, and attributes of key tables."""
+    """Scratch for so many predicates, dimensions, places that an event may open, and digits of keys."""
     room = known + known // 2 + 64
     short = np.zeros(SHORT_SHIFT + max(room, SHORT_NUMBERS), np.uint8)
     short[ALWAYS] = TRUE

@@ -92,6 +92,8 @@ class ConstantOrder:
         self._labels: dict[Value, int] = {}
         self._sorted: list[Value] = []
         self._new: list[Value] = []
+        self._expected: set[Value] = set()
+        """What predicates will soon compare with: not to be forgotten before they do."""
         self._forget_arrays()
 
     def _forget_arrays(self) -> None:
@@ -143,11 +145,11 @@ class ConstantOrder:
         Predicates will soon. Others may read meanwhile: a constant that has its label before it has its place
         compares as it did with all that there are.
         """
+        self._expected = set()  # of a change that may have failed
         ordered = self._with(constants)
         if ordered is None:
             return None
-        for constant in ordered.new:  # or they would be forgotten before they are used; some may be by now
-            self._uses.setdefault(constant, 0)
+        self._expected = set(ordered.new)
         if ordered.is_whole:
             return ordered
         self._labels.update(ordered.labels)
@@ -171,9 +173,9 @@ class ConstantOrder:
     def _with(self, more: Iterable[Value]) -> Ordered | None:
         """The constants with more, and without those that nobody uses if these are many; None if as they are."""
         known, labels = self._sorted, self._labels
-        has_idle = len(labels) > 64 + 2 * len(self._uses)
+        has_idle = len(labels) > 64 + 2 * (len(self._uses) + len(self._expected))
         if has_idle:  # which do no harm: forgetting many at once is cheaper than one by one
-            known = [constant for constant in known if constant in self._uses]
+            known = [constant for constant in known if constant in self._uses or constant in self._expected]
             labels = {constant: labels[constant] for constant in known}
         new = sorted({constant for constant in more if constant not in labels})
         if not new and not has_idle:
