@@ -288,7 +288,9 @@ class ClusterStore:
         """What values add to the keys of open tables, numbered: many have a digit in common."""
         known = {(0, 0, 0): NOTHING}
         rows = [[table, *self._digits_of(table, known)] for table in self._open_tables()]
-        digit = np.full((len(rows), max(map(len, rows), default=1)), NOTHING, np.int32)
+        longest = max(map(len, rows), default=1) - 1
+        # As many as kernels have written out.
+        digit = np.full((len(rows), 1 + (2 if longest <= 2 else max(4, longest))), NOTHING, np.int32)
         for row, filled in zip(digit, rows, strict=True):
             row[: len(filled)] = filled
         return Digits(digit, np.array(list(known), np.int64))

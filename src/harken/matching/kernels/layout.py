@@ -153,7 +153,7 @@ class Tables(NamedTuple):
     radix: npt.NDArray[np.int64]
     """Codes below this have a place."""
     digit: Matrix[np.int32]
-    """A row for each open key table: its number, and which digits add up to its keys."""
+    """A row for each open key table: its number, and which digits add up to its keys, two or at least four."""
     digits: Matrix[np.int64]
     """What keys are made of, each once however many tables have it: one row (below) per digit."""
     closed: npt.NDArray[np.bool_]

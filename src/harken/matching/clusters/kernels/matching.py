@@ -122,7 +122,7 @@ def note(
     alive = np.int64(words[base + TABLE] == RANGE_TABLE)
     if alive == 0:
         for entry in range(base + HEADER + first, base + HEADER + last):
-            alive += np.int64(truth[words[entry]])
+            alive += np.int64(truth[words[np.uint64(entry)]])
     if alive > 0:
         for entry in range(base + HEADER + first, base + HEADER + last):
             if may_hold(predicates, scratch, np.int64(words[entry])):
@@ -142,12 +142,14 @@ def scan(
 ) -> int:
     """List those entries of a long cluster, from first to last, whose first predicate is not false; how many."""
     count = 0
-    for line in range(first, last, LINE):
+    for chunk in range(first, last, LOOKAHEAD):
+        end = min(chunk + LOOKAHEAD, last)
         if ahead:
-            prefetch(words, min(line + LOOKAHEAD, last))
-        for entry in range(line, min(line + LINE, last)):
-            survivors[count] = entry
-            count += truth[words[entry]] != FALSE
+            for line in range(end, min(end + LOOKAHEAD, last), LINE):
+                prefetch(words, line)
+        for entry in range(chunk, end):
+            survivors[np.uint64(count)] = entry
+            count += truth[words[np.uint64(entry)]] != FALSE
     return count
 
 
@@ -167,9 +169,9 @@ def narrow(
     for column in range(width):
         kept = 0
         for at in range(count):
-            entry = survivors[at]
-            word = np.int64(words[entry + column * capacity])
-            survivors[kept] = entry
+            entry = survivors[np.uint64(at)]
+            word = np.int64(words[np.uint64(entry + column * capacity)])
+            survivors[np.uint64(kept)] = entry
             kept += is_true(predicates, events, event, scratch, word)
         count = kept
     return count

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.jit import called, part
-from harken.matching.clusters.kernels.filters import filter_of
 from harken.matching.clusters.kernels.pairs import open_pairs
 from harken.matching.clusters.kernels.ranges import range_places_in
 from harken.matching.kernels.layout import (
@@ -92,22 +91,27 @@ def key_places(
     Built into a kernel, this would be short of registers: each step would fetch from memory where arrays are.
     Indices are made unsigned, here and below: those of numbers that might be negative are looked at first.
     """
-    for row in range(len(tables.digit)):
-        key, at = np.int64(0), 1
-        while at < tables.digit.shape[1]:  # not `for`, which would be made vectors of: there are two or three
-            key += digits[np.uint32(tables.digit[row, np.uint32(at)])]
-            at += 1
-        if key >= 0:
-            table = np.int64(tables.digit[row, 0])
-            place, number = tables.base[table] + key, tables.filter[table]
-            if number != 0:
-                number += key if number > 0 else -key
-                if ahead:
-                    prefetch(filters, filter_of(tables, table, key))
-            elif ahead:
-                prefetch(directory, place)
-            places[np.uint32(into)] = place | number << FILTER_BITS
-            into += 1
+    digit, width = tables.digit, tables.digit.shape[1]
+    for row in range(len(digit)):
+        # Written out: a loop over two or four takes twice as long.
+        key = digits[np.uint32(digit[row, 1])] + digits[np.uint32(digit[row, 2])]
+        if width > 3:
+            key += digits[np.uint32(digit[row, 3])] + digits[np.uint32(digit[row, 4])]
+            at = 5
+            while at < width:
+                key += digits[np.uint32(digit[row, np.uint32(at)])]
+                at += 1
+        table = np.uint32(digit[row, 0])
+        place, number = tables.base[table] + key, tables.filter[table]
+        if number != 0:
+            number += key if number > 0 else -key
+            if ahead:
+                prefetch(filters, number * FILTER if number > 0 else -number * NARROW)
+        elif ahead:
+            prefetch(directory, place)
+        # Without a branch: which keys an event lacks can't be foreseen.
+        places[np.uint32(into)] = place | number << FILTER_BITS
+        into += key >= 0
     return into
 
 
