@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pyarrow as pa
 import pytest
 
 from harken import Engine
 from harken.matching.clusters.dynamic import DynamicMatcher
+from harken.matching.encoding.statistics import ObservedEvents
+from harken.matching.predicates.bands import Bands
 from harken.workloads import workload
 
 
@@ -71,3 +75,45 @@ def test_foreseeing_changes_no_answer_and_counts_anew(reorganised):
         engine.subscribe(at, f"a = {at % 3}")
         assert len(engine.match({"a": at % 3})) == sum(each % 3 == at % 3 for each in range(at + 1))
     assert len(reorganised) - before < 10
+
+
+@pytest.fixture
+def looked_at(monkeypatch):
+    """The dimensions whose ranges were looked at, once for each time."""
+    seen = Counter[str]()
+    for owner, name in ((ObservedEvents, "_cells_of"), (Bands, "outgrown")):
+        asked = getattr(owner, name)
+
+        def note(self, *rest, name=name, asked=asked):
+            seen[name] += 1
+            return asked(self, *rest)
+
+        monkeypatch.setattr(owner, name, note)
+    return seen
+
+
+def test_a_range_on_a_new_attribute_is_not_paid_for_by_all_ranges_on_others(looked_at):
+    engine = Engine("dynamic")
+    engine.subscribe_many((number, f"a{number} > {number}") for number in range(400))
+    looked_at.clear()
+    for number in range(8):
+        engine.subscribe(1_000 + number, f"b{number} > {number}")
+    assert looked_at == {"_cells_of": 8, "outgrown": 8}
+    engine.subscribe(2_000, "b0 = 1")
+    assert looked_at["outgrown"] == 8
+
+
+def test_chances_are_estimated_anew_when_an_eighth_has_come_of_many_beside_those_who_match(monkeypatch):
+    engine = Engine("dynamic")
+    engine.subscribe_many((number, f"a{number} > {number}") for number in range(1_200))
+    alone, chances = list[bool](), ObservedEvents.chances
+
+    def note(self, predicates):
+        alone.append(engine._door.closed)
+        return chances(self, predicates)
+
+    monkeypatch.setattr(ObservedEvents, "chances", note)
+    for number in range(1_200, 1_600):
+        engine.subscribe(number, f"a{number} > {number}")
+    assert 2 <= len(alone) <= 4
+    assert not any(alone)

@@ -436,10 +436,11 @@ class ClusterStore:
             node = int(self._nodes[node, SIBLING])
         return entries
 
-    def used_places(self, table: int) -> npt.NDArray[np.int64]:
-        """The directory entries of a table that lead somewhere."""
-        base, size = int(self._base.values[table]), int(self._size.values[table])
-        return base + np.flatnonzero(self.directory[base : base + size])
+    def used_places(self, table: int, part: slice = slice(None)) -> npt.NDArray[np.int64]:
+        """The directory entries of a table, or of a part of its keys, that lead somewhere."""
+        base = int(self._base.values[table])
+        first, last, _ = part.indices(int(self._size.values[table]))
+        return base + first + np.flatnonzero(self.directory[base + first : base + last])
 
     def entries_at(self, table: int, key: int) -> int:
         """How many clauses stand under an access path."""

@@ -69,6 +69,9 @@ _NO_PAIRS = np.zeros(0, np.int64), np.zeros(0, np.int64)
 MANY = 1_000
 """Clauses that come together from which on it pays to estimate all chances anew."""
 
+STALE = 8
+"""Chances are stale when, of so many subscriptions there are, one has come since they were estimated."""
+
 
 class ClusterIndex(NamedTuple):
     """All that matching reads: views that are valid until the next change."""
@@ -89,6 +92,8 @@ class ClusterMatcher(EncodedMatcher):
         self._store = ClusterStore()
         self._statistics = ObservedEvents()
         self._chances: Chances | None = None
+        self._entered = 0
+        """Clauses that have come since all chances were estimated."""
         self._benefits: dict[tuple[int, ...], float] = {}
         """The checks per event that key tables were seen to save when last looked at."""
         self._together = Record()
@@ -185,6 +190,7 @@ class ClusterMatcher(EncodedMatcher):
     def _place(self, clauses: Clauses) -> None:
         """Enter clauses under what is likely as far as was estimated."""
         self._widest = max(self._widest, int((clauses.first[1:] - clauses.first[:-1]).max(initial=0)))
+        self._entered += len(clauses.slot)
         self._have_predicates()
         self._store.place(self._predicates.arrays(), self._estimated(), clauses, self._widest)
 
@@ -193,7 +199,9 @@ class ClusterMatcher(EncodedMatcher):
         if self._have_places():
             recuts = self._predicates.recuts()
             if recuts:
-                self._chances = None
+                # All, if that is overdue: one that comes is not to pay for all that there are.
+                if self._are_stale(2 * self._slots):
+                    self._chances = None
                 self._have_recut(recuts)
 
     def _have_places(self) -> bool:
@@ -219,12 +227,12 @@ class ClusterMatcher(EncodedMatcher):
 
     def _under_ranges(self, dimensions: Sequence[int] | None = None) -> npt.NDArray[np.int64]:
         """The directory entries in use of ranges, of all dimensions or only of these, and of pairs of any."""
-        store, bands = self._store, self._predicates.bands
-        places = store.used_places(RANGE_TABLE)
+        store, parts = self._store, [slice(None)]
         if dimensions is not None:
-            number = (places - int(store.tables().base[RANGE_TABLE])) // CELLS
-            places = places[np.isin(number, [bands.number_of(each) for each in dimensions])]
-        return np.concatenate([places, store.used_places(store.pairs_table)]) if store.pairs_table else places
+            firsts = (CELLS * self._predicates.bands.number_of(each) for each in dimensions)
+            parts = [slice(first, first + CELLS) for first in firsts]
+        places = [store.used_places(RANGE_TABLE, part) for part in parts]
+        return np.concatenate([*places, *([store.used_places(store.pairs_table)] if store.pairs_table else [])])
 
     def _forget(self, dimension: int) -> None:
         """A dimension has become another one: nothing that was known of it, or made for it, holds any more."""
@@ -249,18 +257,22 @@ class ClusterMatcher(EncodedMatcher):
         """Estimate how likely access paths are opened, by all that has been seen. Others may match meanwhile."""
         with self._seen_lock:  # and tell what they see, for which they are not to wait until this is done
             seen = self._statistics.copy()
-        self._chances = seen.chances(self._predicates)
+        self._chances, self._entered = seen.chances(self._predicates), 0
 
     def _have_estimated(self) -> None:
-        """Estimate what nothing is known of, before somebody wants to know it while others have to wait."""
-        if self._chances is None:
+        """Estimate what too little is known of, before somebody wants to know it while others have to wait."""
+        if self._chances is None or self._are_stale(max(MANY, self._slots)):
             self._estimate_anew()
+
+    def _are_stale(self, subscriptions: int) -> bool:
+        """Whether of so many subscriptions a good part has come since all chances were estimated."""
+        return STALE * self._entered > subscriptions
 
     def _estimated(self) -> Chances:
         """How likely access paths are opened; what came since the last estimate is guessed."""
         known, predicates = self._chances, self._predicates
         if known is None:
-            known = self._statistics.chances(predicates)
+            known, self._entered = self._statistics.chances(predicates), 0
         # A dimension may be new though its predicates have numbers that others had.
         if len(predicates) > len(known.selectivity) or len(predicates.dimensions) > len(known.presence):
             known = self._statistics.extended(known, predicates)

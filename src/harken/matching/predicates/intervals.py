@@ -56,6 +56,8 @@ class Intervals:
         self._rows: dict[int, dict[int, tuple[Row, ...]]] = {}
         """By dimension, what each of its order predicates says; only of dimensions that have any."""
         self._new: dict[int, list[int]] = {}
+        self._grown: set[int] = set()
+        """Dimensions that have come to have more since it was last asked how to cut them."""
 
     def __len__(self) -> int:
         """In how many dimensions order is asked for."""
@@ -73,6 +75,7 @@ class Intervals:
         """Take in a new order predicate; it has to be settled before it is used."""
         self.know(dimension, number, rows)
         self._new.setdefault(dimension.number, []).append(number)
+        self._grown.add(dimension.number)
         for _, _, operand in rows:
             dimension.order.hold(constant_in(operand))
 
@@ -144,12 +147,13 @@ class Intervals:
             self.bands.relabel(dimension)  # by the same constants: no predicate comes to another cell
 
     def recuts(self, dimensions: Sequence[Dimension]) -> list[Recut]:
-        """How to cut dimensions into bands that have come to have many more order predicates.
+        """How to cut dimensions into bands that have come to have many more order predicates since last asked.
 
         Nothing that others read changes.
         """
-        found = []
-        for at, rows in self._rows.items():
+        found, (grown, self._grown) = list[Recut](), (self._grown, set())
+        for at in sorted(grown):
+            rows = self._rows.get(at, {})
             if self.bands.outgrown(at, len(rows)):
                 dimension, numbers = dimensions[at], np.fromiter(rows, np.int64, len(rows))
                 cuts, (low, high) = dimension.order.cuts(BANDS), self._columns.bounds(numbers)
