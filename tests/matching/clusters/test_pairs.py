@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 
@@ -17,6 +17,8 @@ from harken import Engine, Parallel
 from harken.language import to_text
 from harken.matching.clusters import keyed
 from harken.matching.clusters.cost import USUAL
+from harken.matching.clusters.kernels.pairs import dimensions_at
+from harken.matching.clusters.matcher import ClusterMatcher
 from harken.matching.kernels.layout import IN_PAIRS, PAIRED, PAIRS_OPEN, PAIRS_TABLE, RANGE_TABLE, SECTORS
 from harken.matching.saving import State
 from harken.model.expressions import Constant
@@ -242,6 +244,39 @@ def test_there_is_room_for_all_that_events_open_though_most_have_left(algorithm,
     expected = matches(reference_of(engine), events)
     assert [sorted(ids[rows == at].tolist()) for at in range(len(events))] == expected
     assert matches(engine, events) == expected
+
+
+def test_the_dimensions_of_all_pairs_are_told_at_once():
+    high, low = np.tril_indices(PAIRED * SECTORS, -1)
+    one, other = dimensions_at(np.arange(len(high)))
+    assert np.array_equal(one, high // SECTORS)
+    assert np.array_equal(other, low // SECTORS)
+
+
+def test_only_pairs_of_dimensions_that_are_cut_anew_are_placed_anew(monkeypatch: pytest.MonkeyPatch):
+    chance = random.Random("apart")
+    many, names = (400, "abcd") if AS_PYTHON else (5_000, "abcdefgh")
+    engine = Engine("dynamic", margin=0.0)
+    engine.subscribe_many(
+        (id, " AND ".join(f"{name} < {chance.randrange(1, 200)}" for name in chance.sample(names, 3)))
+        for id in range(many)
+    )
+    engine.learn([{name: chance.randrange(1_000) for name in names} for _ in range(200)])
+    assert in_pairs(engine) > many / 2
+    moved, redistribute = list[int](), ClusterMatcher._redistribute
+
+    def note(self: ClusterMatcher, places: npt.NDArray[np.int64], retired: Sequence[int] = ()) -> int:
+        moved.append(len(places))
+        return redistribute(self, places, retired)
+
+    monkeypatch.setattr(ClusterMatcher, "_redistribute", note)
+    engine.subscribe(many, "new < 5")
+    assert moved == [0]
+    for id in range(many + 1, many + 5):
+        engine.subscribe(id, f"new < {id} AND a < 300")
+    assert max(moved) < many / 4
+    events = [{name: chance.randrange(60) for name in [*names, "new"]} for _ in range(40)]
+    assert matches(engine, events) == matches(reference_of(engine), events)
 
 
 def test_without_pairs_nothing_is_said_to_stand_in_them():

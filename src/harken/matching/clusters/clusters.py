@@ -13,7 +13,7 @@ from harken.errors import CapacityError
 from harken.matching.clusters.kernels.blocks import FREE_CLASSES, cluster_sizes, copy_compact, lines_in_use
 from harken.matching.clusters.kernels.choosing import Asked, nothing_asked
 from harken.matching.clusters.kernels.filters import make_filters
-from harken.matching.clusters.kernels.pairs import pairs_for, sectors_for
+from harken.matching.clusters.kernels.pairs import dimensions_at, pairs_for, sectors_for
 from harken.matching.clusters.kernels.placing import ReadClauses, no_paths, place_clauses, read_clauses, take_out
 from harken.matching.clusters.kernels.soundness import Found
 from harken.matching.clusters.soundness import check_clusters, check_filters, check_tables
@@ -441,6 +441,16 @@ class ClusterStore:
         base = int(self._base.values[table])
         first, last, _ = part.indices(int(self._size.values[table]))
         return base + first + np.flatnonzero(self.directory[base + first : base + last])
+
+    def used_pairs(self, banded: Sequence[int] | None = None) -> npt.NDArray[np.int64]:
+        """The directory entries of pairs that lead somewhere: all, or those of these dimensions with bands."""
+        if not self.pairs_table:
+            return np.zeros(0, np.int64)
+        places = self.used_places(self.pairs_table)
+        if banded is None:
+            return places
+        one, other = dimensions_at(places - self._base.values[self.pairs_table])
+        return places[np.isin(one, banded) | np.isin(other, banded)]
 
     def entries_at(self, table: int, key: int) -> int:
         """How many clauses stand under an access path."""

@@ -226,13 +226,13 @@ class ClusterMatcher(EncodedMatcher):
         self._redistribute(self._under_ranges(rebanded))
 
     def _under_ranges(self, dimensions: Sequence[int] | None = None) -> npt.NDArray[np.int64]:
-        """The directory entries in use of ranges, of all dimensions or only of these, and of pairs of any."""
-        store, parts = self._store, [slice(None)]
-        if dimensions is not None:
-            firsts = (CELLS * self._predicates.bands.number_of(each) for each in dimensions)
-            parts = [slice(first, first + CELLS) for first in firsts]
-        places = [store.used_places(RANGE_TABLE, part) for part in parts]
-        return np.concatenate([*places, *([store.used_places(store.pairs_table)] if store.pairs_table else [])])
+        """The directory entries in use of ranges and of pairs, of all dimensions or only of these."""
+        store = self._store
+        if dimensions is None:
+            return np.concatenate([store.used_places(RANGE_TABLE), store.used_pairs()])
+        numbers = [self._predicates.bands.number_of(each) for each in dimensions]
+        cells = [store.used_places(RANGE_TABLE, slice(CELLS * each, CELLS * (each + 1))) for each in numbers]
+        return np.concatenate([*cells, store.used_pairs(numbers)])
 
     def _forget(self, dimension: int) -> None:
         """A dimension has become another one: nothing that was known of it, or made for it, holds any more."""

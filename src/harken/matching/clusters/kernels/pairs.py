@@ -111,6 +111,13 @@ def pair_at(place: int) -> tuple[int, int]:
     return high, place - place_of(high, 0)
 
 
+def dimensions_at(places: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The two dimensions, by their numbers among those with bands, of the pair at each place."""
+    high = ((1.0 + np.sqrt(1.0 + 8.0 * places)) / 2.0).astype(np.int64)
+    low = places - high * (high - 1) // 2
+    return high // SECTORS, low // SECTORS
+
+
 @part
 def choose_pair(predicates: PredicateArrays, chances: Chances, clause: npt.NDArray[np.int64]) -> tuple[int, float]:
     """The pair that the fewest events open, and the chance that an event does; -1 if a clause has none."""
