@@ -272,16 +272,16 @@ def test_narrow_filters_are_saved_and_looked_at_before_they_are_believed(tmp_pat
 def test_what_the_caches_hold_has_no_filters(monkeypatch):
     monkeypatch.setattr(clusters, "FILTERED_FROM", 10_000_000)
     engine = Engine("dynamic", patience=1)
+    events = [an_event(random.Random(at)) for at in range(10)]
     engine.subscribe_many((id, a_text(random.Random(id))) for id in range(MANY))
     assert not store_of(engine).has_filters
     monkeypatch.setattr(clusters, "FILTERED_FROM", 1_000)
-    engine.learn([{"a": 1, "b": 1}])
+    engine.learn(events)
     assert store_of(engine).has_filters
     sound(engine)
     monkeypatch.setattr(clusters, "FILTERED_FROM", 10_000_000)
-    engine.learn([{"a": 1, "b": 1}])
+    engine.learn(events)
     assert not store_of(engine).has_filters
-    events = [an_event(random.Random(at)) for at in range(10)]
     assert matches(engine, events) == matches(reference_of(engine), events)
 
 
@@ -290,6 +290,32 @@ def test_most_clusters_that_hold_nothing_are_not_looked_at():
     engine = filled(chance)
     events = [an_event(chance) for _ in range(40)]
     assert visits_per_key(engine, events) < 0.5
+
+
+def test_tables_under_whose_keys_there_are_ranges_only_have_no_filters():
+    chance = random.Random("mute")
+    engine, more = Engine("dynamic", patience=1), "cdef"
+    for begin in range(0, MANY, MANY // 4):
+        asked = [
+            [
+                *(f"{name} = {chance.randrange(VALUES)}" for name in ("a", "b", chance.choice(more))),
+                f"x > {at % 9}",
+            ]
+            for at in range(begin, begin + MANY // 4)
+        ]
+        engine.subscribe_many(enumerate(map(" AND ".join, asked), begin))
+    store, tables = store_of(engine), [schema for schema in store_of(engine).schemas if schema]
+    assert len(tables) > 2
+    assert not store.has_filters
+    events = [an_event(chance) | {"x": chance.randrange(12)} for _ in range(20)]
+    assert matches(engine, events) == matches(reference_of(engine), events)
+    # Where filters have something to tell again, there are some.
+    for begin in range(MANY, 4 * MANY, MANY // 2):
+        texts = (a_text(chance) for _ in range(MANY // 2))
+        engine.subscribe_many(enumerate(texts, begin))
+    assert store.has_filters
+    sound(engine)
+    assert matches(engine, events) == matches(reference_of(engine), events)
 
 
 def test_clauses_are_spread_over_keys_that_are_as_good():

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from harken.errors import CapacityError
 from harken.matching.clusters.kernels.blocks import FREE_CLASSES, cluster_sizes, copy_compact, lines_in_use
 from harken.matching.clusters.kernels.choosing import Asked, nothing_asked
-from harken.matching.clusters.kernels.filters import make_filters
+from harken.matching.clusters.kernels.filters import make_filters, telling_keys
 from harken.matching.clusters.kernels.pairs import dimensions_at, pairs_for, sectors_for
 from harken.matching.clusters.kernels.placing import ReadClauses, no_paths, place_clauses, read_clauses, take_out
 from harken.matching.clusters.kernels.soundness import Found
@@ -68,11 +68,20 @@ LINES_EACH = 2
 SPARE_LINES, SPARE_PART, SPARE_SHARED = 1_024, 16, 512
 """With fewer lines than this and a part of all, or shared clauses, room runs short: a portion may want so many."""
 
-MOST = 6.0
-"""Clauses per key, on average, up to which filters pay."""
+MOST, MOST_OF_ONE = 6.0, 12.0
+"""Clauses per key up to which filters pay: of all tables that have some together, and of a single one."""
 
 FEWEST, FEWEST_AGAIN = 0.25, 0.125
 """Clauses per key, on average, from which on narrow filters pay, and at which they are given up again."""
+
+TELLING, TELLING_FIRST = 0.4, 0.5
+"""The part of a table's keys of which filters have to tell, and from which on a table that has none gets some."""
+
+FEW_OUT_OF_PLACE = 8
+"""The part of the open tables whose filters may be of another kind than would pay is one of so many."""
+
+SAMPLED_KEYS = 256
+"""Keys that are looked at for that, at least, if there are so many."""
 
 ENOUGH = 8
 """Tables from which on it pays to find out for narrow filters what an event has."""
@@ -515,7 +524,7 @@ class ClusterStore:
 
         Linear in the keys of these tables, and in their clauses, if there are. Nothing that others read changes.
         """
-        wide, narrow = self._tables_to_filter()
+        wide, narrow = self._tables_to_filter(predicates)
         if (wide, narrow) == self._filtered_tables():
             return None
         first = np.zeros(len(self.schemas), np.int64)
@@ -541,9 +550,9 @@ class ClusterStore:
         number = self._filter.values
         return np.flatnonzero(number > 0).tolist(), np.flatnonzero(number < 0).tolist()
 
-    def _tables_to_filter(self) -> tuple[list[int], list[int]]:
+    def _tables_to_filter(self, predicates: PredicateArrays) -> tuple[list[int], list[int]]:
         """The tables that filters pay for, and those that narrow ones do."""
-        open_tables = [table for table in self._open_tables() if self._population.values[table]]
+        open_tables = [table for table in self._open_tables() if self._can_tell(predicates, table)]
         wide = self._most_crowded(open_tables)
         narrow = [table for table in open_tables if table not in wide]
         all_keys, all_clauses = self._keys_and_clauses(narrow)
@@ -551,6 +560,15 @@ class ClusterStore:
         fewest = FEWEST_AGAIN if (self._filter.values < 0).any() else FEWEST
         pays = fewest * all_keys <= all_clauses <= all_keys and (len(narrow) >= ENOUGH or bool(wide))
         return wide, narrow if pays else []
+
+    def _can_tell(self, predicates: PredicateArrays, table: int) -> bool:
+        """Whether filters could tell what stands under most keys of a table, by a sample: not of ranges."""
+        keys, population = self._keys(table), int(self._population.values[table])
+        if population > MOST_OF_ONE * keys:
+            return False
+        step = 1 + min(keys, population) // SAMPLED_KEYS
+        used, telling = telling_keys(predicates, self.tables(), self.blocks(), table, keys, step)
+        return bool(used) and telling >= (TELLING if self._filter.values[table] else TELLING_FIRST) * used
 
     def _most_crowded(self, tables: list[int]) -> list[int]:
         """Of these tables, those with the most clauses per key, as long as they have enough of them together."""
@@ -574,11 +592,15 @@ class ClusterStore:
         keyed = slice(self._first.values[table], self._first.values[table + 1])
         return int(np.prod(self._radix.values[keyed]))
 
-    def is_untidy(self) -> bool:
+    def is_untidy(self, predicates: PredicateArrays) -> bool:
         """Whether clusters take far more room than they need, or filters are not where they would pay."""
-        return self._wastes(lines_in_use(self.blocks()) + 1, WASTE) or (
-            self._tables_to_filter() != self._filtered_tables()
-        )
+        return self._wastes(lines_in_use(self.blocks()) + 1, WASTE) or self._lacks_filters(predicates)
+
+    def _lacks_filters(self, predicates: PredicateArrays) -> bool:
+        """Whether filters are not where they would pay, of more than a few tables: some are always on the edge."""
+        wanted, present = self._tables_to_filter(predicates), self._filtered_tables()
+        out_of_place = sum(len(set(one) ^ set(other)) for one, other in zip(wanted, present, strict=True))
+        return out_of_place * FEW_OUT_OF_PLACE > len(self._open_tables())
 
     def _wastes(self, needed: int, waste: float) -> bool:
         """Whether clusters that need so many lines take so many times that, or tables far more than they need."""

@@ -143,7 +143,7 @@ class DynamicMatcher(KeyedMatcher):
             any(self._is_idle(table, benefits, least) for table in self._key_tables())
             or bool(self._best_schemas(worth))
             or self._pairs_pay(self._margin) != self._store.has_pairs
-            or self._store.is_untidy()
+            or self._store.is_untidy(self._predicates.arrays())
         )
         if pays:
             self._foreseen = benefits

@@ -148,6 +148,22 @@ def make_filters(predicates: PredicateArrays, tables: Tables, blocks: Blocks, ta
 
 
 @tight
+def telling_keys(
+    predicates: PredicateArrays, tables: Tables, blocks: Blocks, table: int, keys: int, step: int
+) -> tuple[int, int]:
+    """Of every so many-th key: under how many something stands, and of how many a filter could tell by one."""
+    words, used, telling = blocks.words, 0, 0
+    for key in range(0, keys, step):
+        base = np.int64(blocks.directory[tables.base[table] + key]) * LINE
+        if base > 0:
+            capacity, width = np.int64(words[base + CAPACITY]), np.int64(words[base + WIDTH])
+            first, _ = _pair(predicates, words, base + HEADER, capacity, width)
+            used += 1
+            telling += first != ALWAYS
+    return used, telling
+
+
+@tight
 def filters_are_sound(predicates: PredicateArrays, tables: Tables, blocks: Blocks, table: int, keys: int) -> bool:
     """Whether the filters of a table let through all that its keys hold."""
     room = room_in_filter(tables, table)

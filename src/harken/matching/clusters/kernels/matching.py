@@ -30,13 +30,11 @@ from harken.matching.kernels.layout import (
     LENGTH,
     LINE,
     NEXT,
-    RANGE_TABLE,
     REPEATS,
     RING,
     SHARED,
     SIBLING,
     SLOT,
-    TABLE,
     VISITS,
     WIDTH,
     Blocks,
@@ -110,24 +108,14 @@ def note(
     base: int,
     first: int,
     last: int,
-    truth: npt.NDArray[np.uint8],
-    waiting: npt.NDArray[np.int64],
     count: int,
 ) -> int:
-    """Append entries of a short cluster whose first predicate is not false to those that wait; how many wait then.
-
-    Most clusters have none: seeing that takes no branch per entry. Those under ranges are not looked at twice, as
-    nearly all of them have some whose first predicate is a range as well.
-    """
-    alive = np.int64(words[base + TABLE] == RANGE_TABLE)
-    if alive == 0:
-        for entry in range(base + HEADER + first, base + HEADER + last):
-            alive += np.int64(truth[words[np.uint64(entry)]])
-    if alive > 0:
-        for entry in range(base + HEADER + first, base + HEADER + last):
-            if may_hold(predicates, scratch, np.int64(words[entry])):
-                waiting[2 * count], waiting[2 * count + 1] = entry, base
-                count += 1
+    """Append entries of a short cluster whose first predicate may hold to those that wait; how many wait then."""
+    waiting = scratch.waiting
+    for entry in range(base + HEADER + first, base + HEADER + last):
+        waiting[np.uint64(2 * count)], waiting[np.uint64(2 * count + 1)] = entry, base
+        # Without a branch: which of them may hold can't be foreseen.
+        count += may_hold(predicates, scratch, np.int64(words[np.uint64(entry)]))
     return count
 
 
@@ -178,21 +166,30 @@ def narrow(
 
 
 @part
-def survives(
+def narrow_waiting(
     predicates: PredicateArrays,
     words: npt.NDArray[np.uint32],
     events: Events,
     event: int,
     scratch: Scratch,
-    at: int,
-    base: int,
-) -> bool:
-    """Whether all predicate words of an entry hold; they stand one capacity apart."""
-    capacity, width = np.int64(words[base + CAPACITY]), np.int64(words[base + WIDTH])
-    for place in range(at, at + width * capacity, capacity):
-        if not is_true(predicates, events, event, scratch, np.int64(words[place])):
-            return False
-    return True
+    count: int,
+) -> int:
+    """Of the entries that wait, keep those whose predicates all hold, column by column; how many."""
+    waiting = scratch.waiting
+    column, widest = 0, 0
+    while count > 0 and column <= widest:
+        kept = 0
+        for at in range(count):
+            entry, base = waiting[np.uint64(2 * at)], waiting[np.uint64(2 * at + 1)]
+            last = np.int64(words[np.uint64(base + WIDTH)]) - 1
+            # Where a cluster has fewer columns, its last is looked at again: without a branch.
+            place = entry + min(column, last) * np.int64(words[np.uint64(base + CAPACITY)])
+            waiting[np.uint64(2 * kept)], waiting[np.uint64(2 * kept + 1)] = entry, base
+            kept += is_true(predicates, events, event, scratch, np.int64(words[np.uint64(place)]))
+            widest = max(widest, last)
+        count = kept
+        column += 1
+    return count
 
 
 @part
@@ -253,13 +250,12 @@ def settle(
 ) -> int:
     """Find out which of the entries that wait hold, and tell; as `tell` returns."""
     words, waiting = blocks.words, scratch.waiting
-    for number in range(count):
-        at, base = waiting[2 * number], waiting[2 * number + 1]
-        if survives(predicates, words, events, event, scratch, at, base):
-            ids = at + np.int64(words[base + WIDTH]) * np.int64(words[base + CAPACITY])
-            found = tell(blocks, event, np.int64(words[ids]), scratch, results, found)
-            if found < 0:
-                break
+    for at in range(narrow_waiting(predicates, words, events, event, scratch, count)):
+        entry, base = waiting[2 * at], waiting[2 * at + 1]
+        ids = entry + np.int64(words[base + WIDTH]) * np.int64(words[base + CAPACITY])
+        found = tell(blocks, event, np.int64(words[ids]), scratch, results, found)
+        if found < 0:
+            break
     return found
 
 
@@ -279,17 +275,16 @@ def check_entries(
     found: int,
 ) -> tuple[int, int]:
     """Check the entries of one block from first to last: how many wait then, and the results as `tell` returns."""
-    words, truth, waiting, survivors = blocks.words, scratch.truth, scratch.waiting, scratch.survivors
-    room = len(waiting) // 2 - SHORT
+    words, room = blocks.words, len(scratch.waiting) // 2 - SHORT
     if words[base + WIDTH] == 0:
         found = tell_all(blocks, event, base + HEADER + first, last - first, scratch, results, found)
     elif last - first <= SHORT and count <= room:
-        count = note(predicates, scratch, words, base, first, last, truth, waiting, count)
+        count = note(predicates, scratch, words, base, first, last, count)
     else:
         at, end = base + HEADER + first, base + HEADER + last
         while at < end and found >= 0:
             until = min(end, at + room)
-            many = scan(words, at, until, truth, survivors, ahead)
+            many = scan(words, at, until, scratch.truth, scratch.survivors, ahead)
             many = narrow(predicates, words, events, event, base, scratch, many)
             found = tell_survivors(blocks, event, base, many, scratch, results, found)
             at = until
