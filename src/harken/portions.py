@@ -69,7 +69,7 @@ class Pace:
 
     def parts(self, count: int) -> Iterator[slice]:
         """So many items, part by part: with one yield between two, each is a portion of its own."""
-        done, size = 0, FIRST if self.seconds is not None else max(1, count)
+        done, size = 0, max(1, count) if self.is_at_once(count) else FIRST
         while done < count:
             part = slice(done, min(count, done + size))
             yield part

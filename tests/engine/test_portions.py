@@ -16,7 +16,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harken import Engine, locking, portions
+from harken import Engine, Point, locking, parse, portions
 from harken.bench.experiments.faults import (
     CALLS,
     Case,
@@ -38,6 +38,10 @@ from harken.matching.predicates.columns import PredicateColumns
 from harken.matching.predicates.intervals import Intervals
 from harken.matching.predicates.ordering import ConstantOrder
 from harken.matching.predicates.table import PredicateTable
+from harken.matching.structures import segments
+from harken.matching.structures.rectangles import PackedRectangles
+from harken.matching.structures.tries import PatternTrie
+from harken.model.evaluation import truth
 from harken.portions import ALONE, BESIDE, Needs, Pace, Portions
 from harken.workloads.mixed import Mixed
 
@@ -794,6 +798,48 @@ def test_labels_bands_and_room_are_made_beside_those_who_match(monkeypatch, othe
     assert found == []
     found = engine.match({"x": 50.2, "y": -1, "s": "kk"})
     assert sorted(found) == [*range(50), *range(1_000, 1_051)]
+
+
+def _looks_into(at: int) -> str:
+    """One of several sorts of predicates, none of them said twice."""
+    return [
+        f"s CONTAINS '{at}.'",
+        f"s LIKE '%{at}._1%'",
+        f"NOT (s ENDS WITH '{at}.')",
+        f"p WITHIN BOX({at % 13}, 0, {at % 13 + 1}, {at})",
+    ][at % 4]
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("algorithm", ["auto", "dynamic", "propagation"])
+def test_structures_for_texts_and_shapes_are_made_beside_those_who_match(algorithm, pauses, monkeypatch):
+    monkeypatch.setattr(segments, "WAITING", 4)
+    engine, doors = Engine(algorithm, **({"small": 5} if algorithm == "auto" else {})), list[bool]()
+    engine.subscribe_many((at, _looks_into(at)) for at in range(60))
+    event, seen = {"s": "xx 7.41.33.50.100.", "p": Point(7.5, 0.5)}, list[list[object]]()
+    for kind in (PatternTrie, PackedRectangles):
+
+        def make(*given, _make=kind.__init__):
+            doors.append(engine._door.closed)
+            _make(*given)
+
+        monkeypatch.setattr(kind, "__init__", make)
+    pauses.work = lambda: seen.append(sorted(engine.match(event)))
+    for change in (
+        lambda: engine.subscribe_many(((at, _looks_into(at)) for at in range(20, 200)), replace=True),
+        lambda: engine.unsubscribe_many(range(3, 150)),
+        *(lambda at=at: engine.subscribe(at, _looks_into(at)) for at in range(3, 23)),
+        *(lambda at=at: engine.unsubscribe(at) for at in range(150, 200)),
+    ):
+        before, made = sorted(engine.match(event)), len(doors)
+        seen.clear()
+        change()
+        after = sorted(engine.match(event))
+        assert after == sorted(at for at in engine if truth(parse(_looks_into(at)), event) is True)
+        assert all(each in (before, after) for each in seen)
+        assert seen or len(doors) == made
+    assert len(doors) > 20
+    assert not any(doors)
 
 
 @pytest.mark.kernel

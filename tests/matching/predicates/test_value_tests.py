@@ -66,11 +66,11 @@ def test_what_is_passed_is_what_holds(asked, values, data):
         for number, (leaf, negated) in enumerate(asked):
             tests.add(number, Not(leaf) if negated else leaf)
             there[number] = leaf, not negated
-            tests.settle()
+            tests.have(tests.settled())
         for number in data.draw(st.lists(st.sampled_from(sorted(there)), unique=True)) if there else []:
             tests.discard(number)
             del there[number]
-            tests.settle()
+            tests.have(tests.settled())
         expected = [
             (place, number)
             for place, value in enumerate(values)
@@ -129,7 +129,8 @@ def test_patterns_are_led_to_by_what_few_others_have():
     tests = TextTests()
     for number in range(300):
         tests.add(number, TextMatch("x", TextOperator.LIKE, f"https://www.example.com/%/item-{number}x", None))
-    tests.settle()
+    for each in tests.segmented:
+        each.have(each.settled())
     asked = sum(1 for _ in tests._doubtful(texts_of(pa.array(["https://www.example.com/shop/item-7x"] * 100))))
     assert asked <= 2 * 100 + 100 * segments.WAITING
     places, numbers = tests.passed(["https://www.example.com/shop/item-7x", "item-8x"])
@@ -140,7 +141,8 @@ def test_what_may_be_satisfied_is_not_written_down_for_all_texts_at_once():
     tests = TextTests()
     for number in range(400):
         tests.add(number, TextMatch("x", TextOperator.LIKE, f"%common%{'_' * (number + 1)}", None))
-    tests.settle()
+    for each in tests.segmented:
+        each.have(each.settled())
     texts = [f"common {number}" for number in range(400)]
     tracemalloc.start()
     try:

@@ -134,7 +134,7 @@ class TestSegments:
                 elif comes:
                     held.add(number, text.encode())
                     there[number] = text
-                held.settle()
+                held.have(held.settled())
                 assert len(held) == len(there)
                 assert len(held.waiting) <= few
             _, numbers = pairs_in(held, lambda trie: trie.find(texts_of(pa.array(["abäab"]))))
@@ -154,7 +154,7 @@ class TestSegments:
         held = Segmented(Pretended, lambda _: 1, 2**30)
         for number in range(20_000):
             held.add(number, number)
-            held.settle()
+            held.have(held.settled())
         assert len(held.segments) <= 10
         assert sum(built) <= 10 * 20_000
 
@@ -162,14 +162,14 @@ class TestSegments:
         held = Segmented(lambda items: PatternTrie("part", items), len, 1_000)
         for number in range(1_000):
             held.add(number, b"0123456789")
-            held.settle()
+            held.have(held.settled())
         assert all(sum(map(len, each.items)) <= 1_000 for each in held.segments)
 
     def test_what_comes_at_once_may_be_too_much_for_one_structure(self):
         held = Segmented(lambda items: PatternTrie("part", items), len, 1_000)
         for number in range(1_000):
             held.add(number, b"%010d" % number)
-        held.settle()
+        held.have(held.settled())
         assert len(held.segments) == 10
         _, numbers = pairs_in(held, lambda trie: trie.find(texts_of(pa.array(["0000000777 0000000123"]))))
         assert sorted(numbers.tolist()) == [123, 777]
@@ -178,15 +178,15 @@ class TestSegments:
         held = Segmented(lambda items: _Pretended(), lambda _: 1, 2**30)
         for number in range(10_000):
             held.add(number, number)
-        held.settle()
+        held.have(held.settled())
         stands = held._stands
         for _ in range(3):
             for number in range(10_000, 10_000 + segments.WAITING + 1):
                 held.add(number, number)
-            held.settle()
+            held.have(held.settled())
             for number in range(10_000, 10_000 + segments.WAITING + 1):
                 held.discard(number)
-                held.settle()
+                held.have(held.settled())
             assert held._stands is stands, "which would have to be written anew"
             assert len(held) == 10_000
 
@@ -194,10 +194,10 @@ class TestSegments:
         held = Segmented(lambda items: PatternTrie("part", items), len, 2**30)
         for number in range(1_000):
             held.add(number, b"%d" % number)
-        held.settle()
+        held.have(held.settled())
         full = held.nbytes
         for number in range(950):
             held.discard(number)
-            held.settle()
+            held.have(held.settled())
         assert held.nbytes < full / 8
         assert sum(len(each.items) for each in held.segments) + len(held.waiting) <= 2 * len(held)

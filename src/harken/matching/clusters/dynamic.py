@@ -111,9 +111,9 @@ class DynamicMatcher(KeyedMatcher):
             yield from super()._choose_in_portions(pace)
 
     def _maintain(self, change: int) -> None:
-        done_at_once(self.arrange_in_portions(max(change, 0), max(-change, 0), AT_ONCE))
+        done_at_once(self._rearrange_in_portions(max(change, 0), max(-change, 0), AT_ONCE))
 
-    def arrange_in_portions(self, coming: int, leaving: int, pace: Pace) -> Portions:
+    def _rearrange_in_portions(self, coming: int, leaving: int, pace: Pace) -> Portions:
         """Reorganise when enough has changed: at once after a large change, else if that was foreseen to pay."""
         self._changes += coming + leaving
         is_large = max(coming, leaving) >= self._enough() // LARGE_PART

@@ -338,9 +338,7 @@ class ClusterMatcher(EncodedMatcher):
             with self._changing():
                 predicates.have(expected)
             yield BESIDE
-        yield ALONE
-        yield from in_parts(len(unknown), pace, partial(self._know, unknown))
-        yield BESIDE
+        yield from self._number_in_portions(unknown, pace)
         for bounded in predicates.bounds_of_new():
             yield ALONE
             with self._changing():
@@ -352,11 +350,35 @@ class ClusterMatcher(EncodedMatcher):
                 self._have_recut([recut])
             yield BESIDE
 
+    def _number_in_portions(self, unknown: Sequence[tuple[Row, ...]], pace: Pace) -> Portions:
+        """Give predicates numbers. Few of those that look into values are ever without structures."""
+        replaced = list[object]()
+        yield ALONE
+        for part in pace.parts(len(unknown)):
+            self._know(unknown, part)
+            if not self._predicates.tests_are_settled:
+                yield from self._settle_in_portions(replaced)
+            elif part.stop < len(unknown):
+                yield ALONE
+        yield BESIDE
+        replaced.clear()
+
     def _know(self, several: Sequence[tuple[Row, ...]], part: slice) -> None:
         with self._changing():
             self._predicates.intern_many(several[part])
-            self._predicates.settle_tests()
             self._have_places()
+
+    def _settle_in_portions(self, replaced: list[object]) -> Portions:
+        """Have structures for predicates that look into values, made beside those who match.
+
+        What they replace is kept until nobody has to wait while it is freed.
+        """
+        yield BESIDE
+        replaced.clear()
+        settled = self._predicates.settled_tests()
+        yield ALONE
+        with self._changing():
+            replaced += self._predicates.have_tests(settled)
 
     def _enter_some(self, clauses: Clauses, part: slice) -> None:
         """Enter some clauses of predicates that have numbers; how likely these are was estimated before."""
@@ -371,6 +393,20 @@ class ClusterMatcher(EncodedMatcher):
         return in_parts(len(slots), pace, lambda part: self._let_go(slots[part]))
 
     def arrange_in_portions(self, coming: int, leaving: int, pace: Pace) -> Portions:
+        """As `_maintain`; before that, predicates that look into values are settled."""
+        if not self._predicates.tests_are_settled:
+            return self._settle_and_rearrange(coming, leaving, pace)
+        return self._rearrange_in_portions(coming, leaving, pace)
+
+    def _settle_and_rearrange(self, coming: int, leaving: int, pace: Pace) -> Portions:
+        replaced = list[object]()
+        yield from self._settle_in_portions(replaced)
+        yield BESIDE
+        replaced.clear()
+        yield ALONE
+        yield from self._rearrange_in_portions(coming, leaving, pace)
+
+    def _rearrange_in_portions(self, coming: int, leaving: int, pace: Pace) -> Portions:
         """All in one portion, unless a subclass knows better."""
         for change in (coming, -leaving):
             if change:

@@ -101,9 +101,11 @@ class EncodedMatcher(ABC):
     def add(self, slots: Slots, incoming: Incoming) -> None:
         """Translate and enter. Linear in the number of predicates."""
         self._take_in(slots, incoming)
+        self._predicates.settle_tests()
         self._maintain(len(slots))
 
     def _take_in(self, slots: Slots, incoming: Incoming) -> None:
+        """Translate and enter; predicates that look into values are to be settled."""
         with self._changing():
             self._have_slots(places_for(slots))
             for clauses in self._translated(slots, incoming):
@@ -139,9 +141,11 @@ class EncodedMatcher(ABC):
     def remove(self, slots: Slots) -> None:
         """Take out, and forget predicates that nobody asks for any more."""
         self._let_go(slots)
+        self._predicates.settle_tests()
         self._maintain(-len(slots))
 
     def _let_go(self, slots: Slots) -> None:
+        """Take out; predicates that look into values are to be settled."""
         with self._changing():
             self._predicates.release(self._take_out(np.asarray(slots, np.int64)))
             self._slots -= len(slots)
@@ -174,6 +178,7 @@ class EncodedMatcher(ABC):
             self._predicates.use(clauses.words)
             self._enter(clauses)
             self._slots = len(slots)
+        self._predicates.settle_tests()
         self._maintain(len(slots))
 
     def count_on_from(self, other: EncodedMatcher) -> None:

@@ -42,23 +42,19 @@ class ShapeTests:
         return self._found.nbytes
 
     def add(self, number: int, predicate: Spatial) -> None:
-        """Ask for a predicate too; `settle` is to follow."""
+        """Ask for a predicate too; what is found by trees is to be settled."""
         self._asked[number] = predicate
         self._found.add(number, (_RELATIONS[predicate.operator], predicate.shape.bounds))
 
     def discard(self, number: int) -> None:
-        """Ask for a predicate no more; `settle` is to follow."""
+        """Ask for a predicate no more; what is found by trees is to be settled."""
         del self._asked[number]
         self._found.discard(number)
 
-    def settle(self) -> None:
-        """Make a tree of those that have come, if they are many."""
-        self._found.settle()
-
     @property
-    def is_indexed(self) -> bool:
-        """Whether there is any tree."""
-        return bool(self._found.segments)
+    def segmented(self) -> tuple[Segmented[Rectangle, PackedRectangles], ...]:
+        """What is found by trees: these are to be settled."""
+        return (self._found,)
 
     def passed_by(self, shape: Point | Box) -> list[int]:
         """The predicates that a value satisfies."""

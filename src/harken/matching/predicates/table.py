@@ -6,7 +6,7 @@ members, and tests that need more than integers. The others are evaluated in clu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +36,7 @@ from harken.matching.predicates.rows import (
     predicates_of,
 )
 from harken.matching.predicates.soundness import check_predicates, sense_of
-from harken.matching.predicates.value_tests import ValueTests
+from harken.matching.predicates.value_tests import SettledTests, ValueTests
 from harken.matching.saving import State, require
 from harken.model import capacity
 from harken.model.values import Kind, Value
@@ -215,20 +215,32 @@ class PredicateTable:
         return [numbers[rows] for rows in several]
 
     def use(self, words: npt.NDArray[np.int64]) -> None:
-        """Count clauses that use predicates. Brings labels and tests up to date after `intern`."""
+        """Count clauses that use predicates. Brings labels up to date after `intern`."""
         np.add.at(self._columns.uses.values, words, 1)
-        self.settle()
-
-    def settle(self) -> None:
-        """Bring labels and tests up to date after `intern`."""
         self._intervals.settle(self.dimensions)
-        self.settle_tests()
+
+    @property
+    def tests_are_settled(self) -> bool:
+        """Whether there are structures for nearly all tests."""
+        return not self._unsettled or all(self._tests[each].is_settled for each in self._with_tests())
 
     def settle_tests(self) -> None:
-        """Bring tests up to date after `intern`."""
-        for dimension in self._unsettled & self._tests.keys():
-            self._tests[dimension].settle()
+        """Have structures for tests that came, if they are many, and for what is left of others."""
+        if self._unsettled:
+            self.have_tests(self.settled_tests())
+
+    def settled_tests(self) -> dict[int, SettledTests]:
+        """What `settle_tests` has. Nothing that others read changes, and nothing may before this is had."""
+        return {each: self._tests[each].settled() for each in self._with_tests()}
+
+    def have_tests(self, settled: Mapping[int, SettledTests]) -> list[SettledTests]:
+        """Have structures for tests as were just made; what was there, which takes long to free."""
         self._unsettled.clear()
+        return [self._tests[dimension].have(several) for dimension, several in settled.items()]
+
+    def _with_tests(self) -> set[int]:
+        """The dimensions whose tests have changed, of those that have any."""
+        return self._unsettled & self._tests.keys()
 
     def bounds_of_new(self) -> list[Bounded]:
         """The bounds of predicates that have got numbers since `have`. Nothing that others read changes."""
@@ -244,7 +256,6 @@ class PredicateTable:
         np.subtract.at(uses, words, 1)
         for number in sorted(set(words[uses[words] == 0].tolist())):
             self._forget(number)
-        self.settle_tests()
 
     def leading(self, several: Sequence[tuple[Row, ...]]) -> list[tuple[Row, ...]]:
         """Of some predicates the first one that looks at each dimension that none has looked at."""

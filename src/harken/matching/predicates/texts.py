@@ -62,10 +62,10 @@ class TextTests:
     @property
     def nbytes(self) -> int:
         """Bytes taken by the tries."""
-        return sum(each.nbytes for each in (*self._found.values(), self._led_to))
+        return sum(each.nbytes for each in self.segmented)
 
     def add(self, number: int, predicate: TextMatch) -> None:
-        """Ask for a predicate too; `settle` is to follow."""
+        """Ask for a predicate too; what is found by tries is to be settled."""
         self._asked[number] = predicate
         place, pieces = _PLACES.get(predicate.operator), _pieces(predicate)
         if place is not None:
@@ -78,7 +78,7 @@ class TextTests:
             self._others[number] = None
 
     def discard(self, number: int) -> None:
-        """Ask for a predicate no more; `settle` is to follow."""
+        """Ask for a predicate no more; what is found by tries is to be settled."""
         predicate = self._asked.pop(number)
         place = _PLACES.get(predicate.operator)
         if place is not None:
@@ -92,15 +92,10 @@ class TextTests:
                 if not self._uses[piece]:
                     del self._uses[piece]
 
-    def settle(self) -> None:
-        """Make tries of those that have come, if they are many."""
-        for each in (*self._found.values(), self._led_to):
-            each.settle()
-
     @property
-    def is_indexed(self) -> bool:
-        """Whether there is any trie."""
-        return any(each.segments for each in (*self._found.values(), self._led_to))
+    def segmented(self) -> tuple[Segmented[bytes, PatternTrie], ...]:
+        """What is found by tries: these are to be settled."""
+        return (*self._found.values(), self._led_to)
 
     def passed_by(self, value: str) -> list[int]:
         """The predicates that a value satisfies."""
@@ -128,7 +123,7 @@ class TextTests:
             some = texts._replace(bounds=texts.bounds[begin : begin + TOGETHER + 1])
             which, numbers = pairs_in(self._led_to, partial(_find, some))
             yield from zip((which + begin).tolist(), numbers.tolist(), strict=True)
-        for each in (*self._found.values(), self._led_to):
+        for each in self.segmented:
             yield from product(range(count), each.waiting)
         yield from product(range(count), self._others)
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from harken.matching.predicates.shapes import ShapeTests
 from harken.matching.predicates.texts import TextTests
+from harken.matching.structures.segments import Segmented, Settled
 from harken.model.evaluation import holds
 from harken.model.expressions import Expression, Not, Predicate, Spatial, TextMatch
 from harken.model.values import Box, EventValue, Point
 
 Numbers = npt.NDArray[np.int64]
+
+SettledTests: TypeAlias = list[Settled[Any, Any]]
+"""Structures, of each sort of predicates."""
 
 
 class ValueTests:
@@ -36,7 +41,7 @@ class ValueTests:
         return self._texts.nbytes + self._shapes.nbytes
 
     def add(self, number: int, expression: Expression) -> None:
-        """Ask for a predicate, or that it is not so, too; `settle` is to follow."""
+        """Ask for a predicate, or that it is not so, too; `settled` is to follow."""
         leaf, wanted = (expression.term, False) if isinstance(expression, Not) else (expression, True)
         if isinstance(leaf, TextMatch):
             self._texts.add(number, leaf)
@@ -48,7 +53,7 @@ class ValueTests:
             self._unwanted[number] = None
 
     def discard(self, number: int) -> None:
-        """Ask for a predicate no more; `settle` is to follow."""
+        """Ask for a predicate no more; `settled` is to follow."""
         leaf, _ = self._asked.pop(number)
         self._unwanted.pop(number, None)
         if isinstance(leaf, TextMatch):
@@ -56,11 +61,27 @@ class ValueTests:
         else:
             self._shapes.discard(number)
 
-    def settle(self) -> None:
-        """Make structures of those that have come, if they are many."""
-        self._texts.settle()
-        self._shapes.settle()
-        self._indexed = self._texts.is_indexed or self._shapes.is_indexed
+    @property
+    def is_settled(self) -> bool:
+        """Whether there are structures for nearly all there are."""
+        return all(each.is_settled for each in self._segmented)
+
+    def settled(self) -> SettledTests:
+        """Structures of those that have come, if they are many.
+
+        Others may ask meanwhile. Nothing may come or go before these are had.
+        """
+        return [each.settled() for each in self._segmented]
+
+    def have(self, several: SettledTests) -> SettledTests:
+        """Have structures as were just made; what was there."""
+        before = [each.have(settled) for each, settled in zip(self._segmented, several, strict=True)]
+        self._indexed = any(each.segments for each in self._segmented)
+        return before
+
+    @property
+    def _segmented(self) -> tuple[Segmented[Any, Any], ...]:
+        return (*self._texts.segmented, *self._shapes.segmented)
 
     def passed_by(self, value: EventValue) -> list[int]:
         """The predicates that a value satisfies."""

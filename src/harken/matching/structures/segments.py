@@ -3,11 +3,14 @@
 Items are in **segments**, each a structure of its own that is never added to; the latest few **wait** outside.
 When too many wait they become a segment, together with those that are not much larger: so each item is built in a
 few times, as many as there are doublings, and there are no more segments than that. Who goes is struck out.
+
+A large segment takes long to build. So what is to be asked is made beside those who ask, and had in one step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -56,6 +59,19 @@ class Segment(Generic[Item, Structure]):
         pairs = zip(self.number.tolist(), self.items, strict=True)
         return {number: item for number, item in pairs if number != STRUCK}
 
+    @property
+    def is_worn(self) -> bool:
+        """Whether so many have gone that it is to be built anew."""
+        return WORN * self.left <= len(self.items)
+
+
+@dataclass(frozen=True)
+class Settled(Generic[Item, Structure]):
+    """What is to be asked from now on: segments, and those that wait."""
+
+    segments: list[Segment[Item, Structure]]
+    waiting: dict[int, Item]
+
 
 class Segmented(Generic[Item, Structure]):
     """Items under numbers of their user. Changes must not run beside anything else."""
@@ -89,26 +105,39 @@ class Segmented(Generic[Item, Structure]):
             if not segment.left:
                 self.segments.remove(segment)
 
-    def settle(self) -> None:
-        """Build those that wait into a segment, if they are many, and what is left of segments that are worn."""
-        worn = [each for each in self.segments if WORN * each.left <= len(each.items)]
-        if len(self.waiting) <= WAITING and not worn:
-            return
+    @property
+    def is_settled(self) -> bool:
+        """Whether few wait, and no segment is worn."""
+        return len(self.waiting) <= WAITING and not any(each.is_worn for each in self.segments)
+
+    def settled(self) -> Settled[Item, Structure]:
+        """Build those that wait into a segment, if they are many, and what is left of segments that are worn.
+
+        Others may ask meanwhile. Nothing may come or go before this is had.
+        """
+        if self.is_settled:
+            return Settled(self.segments, self.waiting)
+        worn = [each for each in self.segments if each.is_worn]
         items, kept = dict(self.waiting), [each for each in self.segments if each not in worn]
         for each in worn:
             items.update(each.live())
         if len(items) <= WAITING:
             for number in items:
                 self._stands.pop(number, None)
-            self.segments, self.waiting = kept, items
-            return
+            return Settled(kept, items)
         self._take_similar(kept, items)
         for portion in self._portions(items):
             numbers, held = list(portion), list(portion.values())
             made = Segment(numbers, held, self._build(held))
             self._stands.update({number: (made, at) for at, number in enumerate(numbers)})
             kept.append(made)
-        self.segments, self.waiting = kept, {}
+        return Settled(kept, {})
+
+    def have(self, settled: Settled[Item, Structure]) -> Settled[Item, Structure]:
+        """Have what was just settled; what was there. To free that takes long, too."""
+        before = Settled(self.segments, self.waiting)
+        self.segments, self.waiting = settled.segments, settled.waiting
+        return before
 
     def _portions(self, items: dict[int, Item]) -> Iterator[dict[int, Item]]:
         """Items in as many portions as it takes for none to be too much for one structure."""
