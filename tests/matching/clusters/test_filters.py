@@ -14,19 +14,24 @@ from harken.errors import IndexFormatError
 from harken.matching.clusters import clusters, dynamic
 from harken.matching.clusters.cost import USUAL
 from harken.matching.clusters.dynamic import DynamicMatcher
+from harken.matching.clusters.kernels.filters import telling_keys
 from harken.matching.clusters.soundness import check_filters
 from harken.matching.encoding import locality, workspace
 from harken.matching.events.batch import EventBatch
 from harken.matching.kernels.layout import (
     ALWAYS,
+    CAPACITY,
     FILTER,
     FILTERED,
     FIRST_KEY_TABLE,
+    HEADER,
     KEY,
+    LENGTH,
     LINE,
     NEVER,
     NEXT,
     SHORT_NUMBERS,
+    WIDTH,
 )
 from tests.matching.churning import index_of
 
@@ -318,6 +323,40 @@ def test_tables_under_whose_keys_there_are_ranges_only_have_no_filters():
     assert matches(engine, events) == matches(reference_of(engine), events)
 
 
+def test_whether_filters_can_tell_is_seen_however_far_apart_the_keys_are_that_are_looked_at(monkeypatch):
+    monkeypatch.setattr(clusters, "MOST_OF_ONE", 1_000.0)
+    engine = filled(random.Random("apart"))
+    store, arrays = store_of(engine), index_of(engine)._predicates.arrays()
+    looked_at = 0
+    for table in store._open_tables():
+        keys, population = store._keys(table), int(store._population.values[table])
+        used, telling = telling_keys(arrays, store.tables(), store.blocks(), table, keys, 1)
+        for step in range(2, min(keys, population) // 12) if used > 30 and telling > 0.8 * used else ():
+            monkeypatch.setattr(clusters, "SAMPLED_KEYS", min(keys, population) // (step - 1))
+            assert store._can_tell(arrays, table), step
+            looked_at += 1
+    assert looked_at or AS_PYTHON
+
+
+def test_what_is_left_where_nothing_stands_any_more_is_not_looked_at():
+    engine = filled(random.Random("left"))
+    index_of(engine).adapt = False  # or clusters would be laid side by side
+    engine.unsubscribe_many(list(engine)[1:])
+    state = index_of(engine).state()
+    store, words = store_of(engine), state.arrays["clusters.words"].copy()
+    tables = store._open_tables()
+    for place in np.concatenate([store.used_places(table) for table in tables]).tolist():
+        base = int(store.directory[place]) * LINE
+        if not words[base + LENGTH]:
+            words[base + HEADER : base + HEADER + words[base + WIDTH] * words[base + CAPACITY]] = 60_000
+    other = _restored(engine, state, {"clusters.words": words})
+    arrays = other._predicates.arrays()
+    assert len(arrays.operator) < 60_000
+    known, blocks = other._store.tables(), other._store.blocks()
+    used = [telling_keys(arrays, known, blocks, table, store._keys(table), 1)[0] for table in tables]
+    assert sum(used) <= 1
+
+
 def test_clauses_are_spread_over_keys_that_are_as_good():
     engine = filled(random.Random("spread"))
     sizes = [
@@ -399,9 +438,10 @@ def test_filters_that_are_none_are_refused(name, change):
         _restored(engine, state, {key: change(state.arrays[key])})
 
 
-def _restored(engine: Engine, state, changed: dict[str, np.ndarray]) -> None:
+def _restored(engine: Engine, state, changed: dict[str, np.ndarray]) -> DynamicMatcher:
     fresh = DynamicMatcher(**RESTLESS)
     fresh.restore(type(state)(state.facts, {**state.arrays, **changed}, state.tables), np.arange(len(engine)))
+    return fresh
 
 
 def test_what_was_saved_before_there_were_filters_is_read(tmp_path):

@@ -42,6 +42,10 @@ from harken.matching.kernels.layout import (
     Tables,
 )
 
+TURNS, TURN = 1 << 16, 24_693
+"""How many numbers there are that follow each other as if by chance, and by what each is multiplied: what leaves 5
+when divided by 8, so that all have come before one comes again."""
+
 
 @part
 def _pair(
@@ -151,15 +155,21 @@ def make_filters(predicates: PredicateArrays, tables: Tables, blocks: Blocks, ta
 def telling_keys(
     predicates: PredicateArrays, tables: Tables, blocks: Blocks, table: int, keys: int, step: int
 ) -> tuple[int, int]:
-    """Of every so many-th key: under how many something stands, and of how many a filter could tell by one."""
-    words, used, telling = blocks.words, 0, 0
-    for key in range(0, keys, step):
+    """Of one key in every so many: under how many something stands, and of how many a filter could tell by one.
+
+    Which one varies: keys that lie equally far apart may all have the same digit, and one of no constant at all.
+    """
+    words, used, telling, turn = blocks.words, 0, 0, 0
+    for first in range(0, keys, step):
+        turn = (turn * TURN + 1) % TURNS
+        key = min(first + turn * step // TURNS, keys - 1)
         base = np.int64(blocks.directory[tables.base[table] + key]) * LINE
-        if base > 0:
+        # Where nothing stands any more, what is left there says nothing, and may be no predicate.
+        if base > 0 and words[base + LENGTH] > 0:
             capacity, width = np.int64(words[base + CAPACITY]), np.int64(words[base + WIDTH])
-            first, _ = _pair(predicates, words, base + HEADER, capacity, width)
+            by_one, _ = _pair(predicates, words, base + HEADER, capacity, width)
             used += 1
-            telling += first != ALWAYS
+            telling += by_one != ALWAYS
     return used, telling
 
 
