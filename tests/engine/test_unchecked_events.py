@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+import sys
 from collections import Counter
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -242,3 +243,59 @@ def test_what_is_plain_is_what_is_flat():
     for value in VALUES:
         is_plain = PLAIN.get(type(value), lambda _: False) if type(type(value)) is type else lambda _: False
         assert is_plain(value) is is_flat({"x": value}), value
+
+
+READING = {is_flat.__code__, reading.RowReader.read.__code__}
+
+
+@pytest.mark.parametrize("algorithm", [*UNCHECKED, "counting", "reference"])
+@pytest.mark.parametrize("times", [1, 2, 5])
+def test_an_event_that_another_thread_changes_while_it_is_read_is_matched_as_it_was_once(algorithm, times):
+    """As if by another thread: at a line of whoever reads it, after the first value."""
+    engine = Engine(algorithm, **UNCHECKED.get(algorithm, {}))
+    engine.subscribe_many(enumerate(["a = 1 AND b = 'b'", "c > 2 AND b IS NOT NULL", "z9 = 1"]))
+    changed = []
+
+    def trace(frame, what, _):
+        read = frame.f_locals.get("event")
+        if what == "line" and "value" in frame.f_locals and "its_class" in frame.f_locals and len(changed) < times:
+            changed.append(read.update({f"z{len(read)}": 1}))
+        return trace
+
+    def match(wanted):
+        del changed[:]
+        sys.settrace(lambda frame, *_: trace if frame.f_code in READING else None)
+        try:
+            found = wanted()
+        finally:
+            sys.settrace(None)
+        assert changed
+        return found
+
+    for _ in range(2):
+        event = {"a": 1, "b": "b", "c": 3}
+        assert {0, 1} <= set(match(lambda event=event: engine.match(event)))
+        event = {"a": 1, "b": "b", "c": 3}
+        batch = [{"a": 1}, event, {"c": 3, "b": ""}]
+        told = match(lambda batch=batch: engine.match_batch(batch, on_error="collect"))
+        assert not len(told.rejects)
+        pairs = set(zip(*told.matches.to_pydict().values(), strict=True))
+        assert {(1, 0), (1, 1), (2, 1)} <= pairs
+
+
+def test_what_a_handler_of_signals_raises_while_an_event_is_read_is_no_change_of_it():
+    engine = Engine("dynamic")
+    engine.subscribe(0, "a = 1")
+
+    def trace(frame, what, _):
+        if what == "line" and "value" in frame.f_locals:
+            raise RuntimeError("dictionary changed size during iteration")
+        return trace
+
+    for matched in (lambda: engine.match({"a": 1}), lambda: engine.match_batch([{"a": 1}])):
+        sys.settrace(lambda frame, *_: trace if frame.f_code in READING else None)
+        try:
+            with pytest.raises(RuntimeError, match="changed size"):
+                matched()
+        finally:
+            sys.settrace(None)

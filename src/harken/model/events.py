@@ -52,6 +52,17 @@ def is_flat(event: Event) -> bool:
     return True
 
 
+def is_changed_meanwhile(error: RuntimeError, read: Callable[..., Any]) -> bool:
+    """Whether what `read` raised is that another thread has changed the dictionary that it was going through.
+
+    What a handler of signals raises, or whatever else is called there, comes from further down.
+    """
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    return type(error) is RuntimeError and at is not None and at.tb_frame.f_code is read.__code__
+
+
 def flatten(event: Event) -> tuple[FlatEvent, dict[str, Foreign]]:
     """The event's values under dotted names; and once more those among them that are foreign.
 
@@ -60,6 +71,8 @@ def flatten(event: Event) -> tuple[FlatEvent, dict[str, Foreign]]:
     """
     if not isinstance(event, Mapping):
         raise EventError(f"an event is a mapping of names to values, found {type(event).__name__}")
+    if type(event) is dict:
+        event = event.copy()  # in one step, whatever another thread does to it meanwhile
     try:
         return _flattened(event)
     except HarkenError:  # of an event at fault, or of an engine that its code has called

@@ -24,6 +24,7 @@ from harken.matching.contract import AccessPath, Incoming, Pairs, Slots, Stats
 from harken.matching.encoding.encoder import BLOCK
 from harken.matching.encoding.locality import by_row, leading_dimensions
 from harken.matching.encoding.matcher import READ, EncodedMatcher
+from harken.matching.encoding.reading import RowReader
 from harken.matching.encoding.statistics import SAMPLE, UNSEEN, ObservedEvents
 from harken.matching.encoding.workspace import Workspace, each_once
 from harken.matching.events.batch import EventBatch
@@ -54,7 +55,7 @@ from harken.matching.predicates.rows import Row
 from harken.matching.predicates.translation import Said
 from harken.matching.saving import State, counted, require
 from harken.model.arguments import checked_flag
-from harken.model.events import Event, FlatEvent
+from harken.model.events import Event, FlatEvent, flatten, is_changed_meanwhile
 from harken.model.expressions import And, Comparator, Comparison, Presence, Range
 from harken.portions import ALONE, AT_ONCE, BESIDE, DONE, Needs, Pace, Portions, done_at_once, in_parts
 
@@ -125,9 +126,11 @@ class ClusterMatcher(EncodedMatcher):
             if workspace.events >= OBSERVED:
                 self._note(workspace, single.events)
             return slots
-        except BaseException:  # an interrupt, perhaps where events got other columns
+        except BaseException as error:  # an interrupt, perhaps where events got other columns
             workspace.single = None
-            raise
+            if not (isinstance(error, RuntimeError) and is_changed_meanwhile(error, RowReader.read)):
+                raise
+            return self._match_one(flatten(event)[0], is_checked=True) if is_checked else None
         finally:
             workspace.busy = False
 

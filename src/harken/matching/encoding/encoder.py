@@ -23,7 +23,7 @@ from harken.matching.predicates.dimensions import Dimension
 from harken.matching.predicates.ordering import DENSE
 from harken.matching.predicates.table import PredicateTable
 from harken.matching.runs import ranges, starts
-from harken.model.events import FlatEvent
+from harken.model.events import FlatEvent, flatten, is_changed_meanwhile
 from harken.model.numbers import INT_MAX, INT_MIN, Exact
 from harken.model.values import Kind
 from harken.normal.operators import operand_of
@@ -167,6 +167,12 @@ class Encoder:
                     also.append((np.full(len(others), row), np.array(others, np.int64)))
         except Full:
             return None
+        except RuntimeError as error:
+            if not is_changed_meanwhile(error, RowReader.read):
+                raise
+            copies = [each.copy() for each in rows]  # all, as another thread may change more of them
+            copies[row], _ = flatten(copies[row])
+            return self._from_rows(copies, reader)
         return self.events(code, label, also, columns)
 
     def _dimensions_of(self, names: Iterable[str]) -> int:

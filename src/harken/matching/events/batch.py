@@ -20,7 +20,7 @@ from harken.locking import SharedLock
 from harken.matching.events.columns import Column, Mask, rows_of
 from harken.matching.events.mentions import Mentions
 from harken.matching.events.tables import ArrowArray, ArrowStream, table_of
-from harken.model.events import Event, FlatEvent, flatten, is_flat
+from harken.model.events import Event, FlatEvent, flatten, is_changed_meanwhile, is_flat
 from harken.model.foreign import Foreign, shown
 from harken.model.schema import Schema
 from harken.model.values import Type
@@ -132,8 +132,12 @@ def checked_event(
     row: int | None = None,
 ) -> FlatEvent:
     """One event flattened and held to the schema; foreign values that somebody asks about are counted."""
-    if schema is None and is_flat(event):
-        return event  # type: ignore[return-value]  # flat, as just seen
+    try:
+        if schema is None and is_flat(event):
+            return event  # type: ignore[return-value]  # flat, as just seen
+    except RuntimeError as error:
+        if not is_changed_meanwhile(error, is_flat):
+            raise
     try:
         flat, foreign = flatten(event)
         if schema is not None:
