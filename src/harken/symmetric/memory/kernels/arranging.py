@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from harken.jit import kernel, tight
+from harken.jit import called, kernel
 
 if TYPE_CHECKING:
     from harken.symmetric.memory.kernels.layout import Floats, Places, Words
@@ -38,8 +38,9 @@ def arrange(boxes: Words, of_tree: Words, codes: Places, leaf: int, order: Place
     count, axes = boxes.shape[0], boxes.shape[1] // 2
     ranks = np.empty((count, axes), np.uint16)
     widths, sums = np.empty(axes), np.empty((2, axes))
+    below = np.empty(_BUCKETS + 1, np.int64)
     for axis in range(axes):
-        widths[axis] = _rank(boxes, codes[of_tree[axis]], axis, ranks)
+        widths[axis] = _rank(boxes, codes[of_tree[axis]], axis, ranks, below)
     begins, ends = np.empty(_MOST_PENDING, np.int64), np.empty(_MOST_PENDING, np.int64)
     begins[0], ends[0], pending = 0, count, 1
     while pending > 0:
@@ -55,7 +56,7 @@ def arrange(boxes: Words, of_tree: Words, codes: Places, leaf: int, order: Place
             pending += 2
 
 
-@tight
+@called
 def _longest(ranks: Ranks, widths: Floats, items: Places, sums: Floats) -> int:
     """The axis on which halving some items shrinks their bounding boxes the most; -1 if it does on none."""
     sums[:] = 0.0
@@ -77,7 +78,7 @@ def _longest(ranks: Ranks, widths: Floats, items: Places, sums: Floats) -> int:
     return best
 
 
-@tight
+@called
 def _split(ranks: Ranks, axis: int, order: Places, begin: int, end: int, leaf: int) -> int:
     """Reorder items in two halves, the first of which has the lower ranks; where the second begins."""
     unit = leaf
@@ -92,7 +93,7 @@ def _split(ranks: Ranks, axis: int, order: Places, begin: int, end: int, leaf: i
     return middle
 
 
-@tight
+@called
 def _select(ranks: Ranks, axis: int, order: Places, begin: int, end: int, middle: int) -> tuple[int, int]:
     """Reorder items so that none before the middle has a higher rank than one from there on (Hoare 1961).
 
@@ -122,21 +123,35 @@ def _select(ranks: Ranks, axis: int, order: Places, begin: int, end: int, middle
     return begin, end
 
 
-@tight
+@called
 def _median_of_three(one: int, two: int, three: int) -> int:
     return max(min(one, two), min(max(one, two), three))
 
 
-@kernel
-def _rank(boxes: Words, codes: int, axis: int, ranks: Ranks) -> float:
-    """The ranks of intervals' middles among all bounds of an axis; the mean width of intervals, in ranks too."""
-    low, high = boxes[:, 2 * axis].astype(np.int64), boxes[:, 2 * axis + 1].astype(np.int64)
+@called
+def _rank(boxes: Words, codes: int, axis: int, ranks: Ranks, below: Places) -> float:
+    """The ranks of intervals' middles among all bounds of an axis; the mean width of intervals, in ranks too.
+
+    `below` has room for a number more than there are ranks. Written out: numpy's functions for it would take seven
+    seconds to compile, which is more than all other kernels of a find.
+    """
     buckets = min(codes, _BUCKETS)
-    has_low, has_high = low > 0, high < codes - 1
-    low, high = low * buckets // codes, high * buckets // codes
-    bounds = np.concatenate((low[has_low], high[has_high]))
-    below = np.zeros(buckets + 1, np.int64)
-    below[1:] = np.cumsum(np.bincount(bounds, minlength=buckets))
-    begin, end = np.where(has_low, below[low], 0), np.where(has_high, below[high + 1], len(bounds))
-    ranks[:, axis] = (begin + end) * (_BUCKETS - 1) // max(1, 2 * len(bounds))
-    return _BUCKETS * float((end - begin).sum()) / max(1, len(bounds)) / len(boxes)
+    below[: buckets + 1] = 0
+    bounds, width = 0, 0
+    for item in range(len(boxes)):
+        low, high = np.int64(boxes[item, 2 * axis]), np.int64(boxes[item, 2 * axis + 1])
+        if low > 0:
+            below[low * buckets // codes + 1] += 1
+            bounds += 1
+        if high < codes - 1:
+            below[high * buckets // codes + 1] += 1
+            bounds += 1
+    for bucket in range(buckets):
+        below[bucket + 1] += below[bucket]
+    for item in range(len(boxes)):
+        low, high = np.int64(boxes[item, 2 * axis]), np.int64(boxes[item, 2 * axis + 1])
+        begin = below[low * buckets // codes] if low > 0 else 0
+        end = below[high * buckets // codes + 1] if high < codes - 1 else bounds
+        ranks[item, axis] = (begin + end) * (_BUCKETS - 1) // max(1, 2 * bounds)
+        width += end - begin
+    return _BUCKETS * float(width) / max(1, bounds) / len(boxes)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from harken.jit import part, tight
+from harken.jit import called, part
 from harken.symmetric.memory.kernels import layout
 from harken.symmetric.memory.kernels.layout import NOTE
 
@@ -39,7 +39,7 @@ class Asked(NamedTuple):
     out: Places
 
 
-@tight
+@called
 def encode(segment: SegmentArrays, asked: Asked, stream: Floats, asked_text: Bytes, at: int) -> tuple[int, int]:
     """Note the asks of one constraint on the axes that there are; the next in the stream, the end of the notes."""
     asks = np.int64(stream[at + 2])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from harken.jit import part, tight
+from harken.jit import called, part, tight
 from harken.symmetric.memory.kernels import layout
 from harken.symmetric.memory.kernels.encoding import Asked, SegmentArrays, axis_word, encode, forget
 from harken.symmetric.memory.kernels.layout import FAN, FAN_BITS, NOTE
@@ -42,7 +42,8 @@ def find(
     state, notes = scratch[:axes], scratch[axes:]
     for axis in range(axes):
         state[axis] = layout.ABSENT
-    found, at = 0, 2
+    # Of one type from the first call on: for each other, all that is called would be compiled once more.
+    found, at = np.int64(0), np.int64(2)
     for _ in range(np.int64(stream[1])):
         asked = Asked(state, notes, stream[0] != 0, np.int64(stream[at]), np.int64(stream[at + 1]), out)
         at, noted = encode(segment, asked, stream, asked_text, at)
@@ -167,20 +168,20 @@ def _covers(words: Words, asked: Asked, tree: int) -> bool:
     return not asked.decides or covered == asked.attributes
 
 
-@tight
+@called
 def _find_in_tree(segment: SegmentArrays, asked: Asked, tree: int, found: int) -> int:
     words = segment.words
     leaf, items = np.int64(words[tree + layout.LEAF]), np.int64(words[tree + layout.ITEMS])
     node = -1
     while True:
-        node = _next_node(words, asked, tree, 0, node + 1)
+        node = _next_node(words, asked, tree, np.int64(0), node + 1)
         if node < 0:
             return found
         for item in range(node * leaf, min(items, (node + 1) * leaf)):
             if words[tree + layout.ITEMS_AT] == layout.IN_PLACE:
-                clause = words[tree + layout.FIRST_ITEM] + item
+                clause = np.int64(words[tree + layout.FIRST_ITEM] + item)
             else:
-                clause = words[words[tree + layout.ITEMS_AT] + item]
+                clause = np.int64(words[words[tree + layout.ITEMS_AT] + item])
             found = _take(segment, asked, clause, found)
 
 
@@ -244,7 +245,7 @@ def _box_may_fit(words: Words, asked: Asked, axes_at: int, axes: int, at: int) -
 @part
 def _find_all(segment: SegmentArrays, asked: Asked, found: int) -> int:
     """Whatever there is: the asked constraint decides, and asks nothing."""
-    for clause in range(segment.words[layout.CLAUSES]):
+    for clause in range(np.int64(segment.words[layout.CLAUSES])):
         found = _take(segment, asked, clause, found)
     return found
 
@@ -252,8 +253,8 @@ def _find_all(segment: SegmentArrays, asked: Asked, found: int) -> int:
 @part
 def _find_with_one(segment: SegmentArrays, asked: Asked, noted: int, found: int) -> int:
     """The asked constraint decides: what has the attribute that the fewest have, or come near on."""
-    listed, fewest_trees = -1, _MANY
-    scattered, fewest_near = -1, _MANY
+    listed, fewest_trees = np.int64(-1), _MANY
+    scattered, fewest_near = np.int64(-1), np.int64(_MANY)
     for attribute in range(asked.attributes):
         trees = _trees_with(segment.words, asked, noted, attribute)
         if trees < fewest_trees:
@@ -270,8 +271,8 @@ def _find_under_each(segment: SegmentArrays, asked: Asked, noted: int, found: in
     """The held clauses decide: what is listed under an attribute that is asked."""
     if segment.words[layout.OPEN_TREE] >= 0:
         found = _find_in_tree(segment, asked, _tree_at(segment.words, segment.words[layout.OPEN_TREE]), found)
-    found = _find_listed(segment, asked, noted, _EACH, layout.TREES_UNDER_AT, found)
-    return _find_scattered(segment, asked, noted, _EACH, layout.SCATTERED_UNDER, found)
+    found = _find_listed(segment, asked, noted, np.int64(_EACH), layout.TREES_UNDER_AT, found)
+    return _find_scattered(segment, asked, noted, np.int64(_EACH), layout.SCATTERED_UNDER, found)
 
 
 @part
@@ -295,7 +296,7 @@ def _trees_with(words: Words, asked: Asked, noted: int, attribute: int) -> int:
     return count
 
 
-@tight
+@called
 def _scattered_near(words: Words, asked: Asked, noted: int, attribute: int, enough: int) -> int:
     """About how many nodes of scattered clauses come near on an attribute; counting ends at `enough`."""
     near = 0
@@ -303,7 +304,7 @@ def _scattered_near(words: Words, asked: Asked, noted: int, attribute: int, enou
         number = axis_word(words, asked.notes[note + layout.NOTE_AXIS], layout.SCATTERED_WITH)
         if number >= 0 and _is_about(asked, note, attribute):
             tree = _tree_at(words, number)
-            floor = 1 if words[tree + layout.ITEMS] > FAN else 0
+            floor = np.int64(1 if words[tree + layout.ITEMS] > FAN else 0)
             node = -1
             while near < enough:
                 node = _next_node(words, asked, tree, floor, node + 1)
@@ -313,7 +314,7 @@ def _scattered_near(words: Words, asked: Asked, noted: int, attribute: int, enou
     return near
 
 
-@tight
+@called
 def _find_listed(segment: SegmentArrays, asked: Asked, noted: int, attribute: int, which: int, found: int) -> int:
     """What is in the trees of clauses in place that are listed under an attribute, or under each."""
     words = segment.words
@@ -328,7 +329,7 @@ def _find_listed(segment: SegmentArrays, asked: Asked, noted: int, attribute: in
     return found
 
 
-@tight
+@called
 def _find_scattered(
     segment: SegmentArrays, asked: Asked, noted: int, attribute: int, which: int, found: int
 ) -> int:
