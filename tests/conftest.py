@@ -66,10 +66,15 @@ def _needs_a_service(test: pytest.Function) -> bool:
     return bool(folders or is_on_a_database or SERVICES & set(test.fixturenames))
 
 
-@pytest.fixture(autouse=True)
-def filters_from_the_first_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What pays for large indexes only is there for those of tests, which are small."""
-    monkeypatch.setattr("harken.matching.clusters.clusters.FILTERED_FROM", 0)
+@pytest.fixture(scope="session", autouse=True)
+def filters_from_the_first_on() -> Iterator[None]:
+    """What pays for large indexes only is there for those of tests, which are small.
+
+    Once for all: set for each of fifteen thousand, it took seconds.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("harken.matching.clusters.clusters.FILTERED_FROM", 0)
+        yield
 
 
 @pytest.fixture(scope="session")
