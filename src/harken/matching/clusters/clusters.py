@@ -78,7 +78,7 @@ TELLING, TELLING_FIRST = 0.4, 0.5
 """The part of a table's keys of which filters have to tell, and from which on a table that has none gets some."""
 
 FEW_OUT_OF_PLACE = 8
-"""The part of the open tables whose filters may be of another kind than would pay is one of so many."""
+"""One clause in so many may be in tables whose filters are of another kind than would pay."""
 
 SAMPLED_KEYS = 256
 """Keys that are looked at for that, at least, if there are so many."""
@@ -597,10 +597,11 @@ class ClusterStore:
         return self._wastes(lines_in_use(self.blocks()) + 1, WASTE) or self._lacks_filters(predicates)
 
     def _lacks_filters(self, predicates: PredicateArrays) -> bool:
-        """Whether filters are not where they would pay, of more than a few tables: some are always on the edge."""
+        """Whether filters are not where they would pay, for more than a few clauses: tables may be on the edge."""
         wanted, present = self._tables_to_filter(predicates), self._filtered_tables()
-        out_of_place = sum(len(set(one) ^ set(other)) for one, other in zip(wanted, present, strict=True))
-        return out_of_place * FEW_OUT_OF_PLACE > len(self._open_tables())
+        misplaced = {table for one, other in zip(wanted, present, strict=True) for table in set(one) ^ set(other)}
+        clauses = self._population.values
+        return int(clauses[list(misplaced)].sum()) * FEW_OUT_OF_PLACE > int(clauses[self._open_tables()].sum())
 
     def _wastes(self, needed: int, waste: float) -> bool:
         """Whether clusters that need so many lines take so many times that, or tables far more than they need."""
