@@ -35,6 +35,13 @@ LOOK = 0.1
 """Seconds after which who waits looks whether all are done, should an interrupt have lost the word of it."""
 
 
+ESCAPES = 8
+"""Interrupts that may come where who waits is just about to wait, or to wait on: it is made sure so many times.
+
+One is rare there, but not if interrupts come again and again while this thread has to wait for a core.
+"""
+
+
 class _Worker:
     """One thread, which does what it is handed until the process ends."""
 
@@ -212,6 +219,7 @@ class _Run:
         self._parts = [OVER] + [OFFERED] * (threads - 1)
         self._told: queue.SimpleQueue[int] = queue.SimpleQueue()
         self.failed: BaseException | None = None
+        self._is_over = False
         watch_forks(self)
 
     def before_fork(self) -> None:
@@ -254,8 +262,19 @@ class _Run:
             self._parts[number] = TAKEN
             return True
 
-    def end(self, finished: bool) -> None:
+    def end(self, finished: bool, again: int = ESCAPES) -> None:
         """Wait until nobody is at it. Who has not finished its own part has all others stop."""
+        try:
+            if again:
+                self.end(finished, again - 1)
+        except BaseException:
+            finished = False
+            raise
+        finally:
+            if not self._is_over:
+                self._wait(finished)
+
+    def _wait(self, finished: bool) -> None:
         while self._goes_on(finished):
             try:
                 if not finished:
@@ -266,6 +285,7 @@ class _Run:
             except BaseException as error:
                 finished = False
                 self.failed = self.failed or error
+        self._is_over = True
 
     def _goes_on(self, finished: bool) -> bool:
         """Whether some part is not over; those that nobody has taken are, if they are not wanted any more."""

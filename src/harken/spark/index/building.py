@@ -132,7 +132,8 @@ def _rehearsed(algorithm: str, options: Mapping[str, object]) -> None:
 def _build_for_nothing(algorithm: str, options: Mapping[str, object]) -> None:
     engine = Engine(algorithm, keep_text=False, **cast("dict[str, Any]", options))
     engine.subscribe_many(
-        (number, f"a{number % 7} = {number % 50} and b{number % 5} = {number % 20} and c < {number % 30}")
+        # The same two attributes in all, so that there is a table of pairs.
+        (number, f"a = {number % 50} and b = {number % 21} and c{number % 7} = {number % 9} and d < {number % 9}")
         for number in range(REHEARSED)
     )
     with TemporaryDirectory(prefix="harken-") as here:
