@@ -73,7 +73,7 @@ def filters_from_the_first_on() -> Iterator[None]:
     Once for all: set for each of fifteen thousand, it took seconds.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("harken.matching.clusters.clusters.FILTERED_FROM", 0)
+        patch.setattr("harken.matching.clusters.filtering.FILTERED_FROM", 0)
         yield
 
 

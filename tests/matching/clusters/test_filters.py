@@ -11,9 +11,10 @@ import pytest
 
 from harken import Engine
 from harken.errors import IndexFormatError
-from harken.matching.clusters import clusters, dynamic
+from harken.matching.clusters import dynamic, filtering
 from harken.matching.clusters.cost import USUAL
 from harken.matching.clusters.dynamic import DynamicMatcher
+from harken.matching.clusters.filtering import can_tell, keys_of, open_tables
 from harken.matching.clusters.kernels.filters import telling_keys
 from harken.matching.clusters.soundness import check_filters
 from harken.matching.encoding import locality, workspace
@@ -95,9 +96,9 @@ def a_sparse_event(chance: random.Random) -> dict[str, object]:
 @pytest.fixture
 def always_narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """However few clauses keys have: which tables there are is left to the matcher."""
-    monkeypatch.setattr(clusters, "FILTERED_FROM", 10_000_000)
-    monkeypatch.setattr(clusters, "FEWEST", 0.0001)
-    monkeypatch.setattr(clusters, "FEWEST_AGAIN", 0.0001)
+    monkeypatch.setattr(filtering, "FILTERED_FROM", 10_000_000)
+    monkeypatch.setattr(filtering, "FEWEST", 0.0001)
+    monkeypatch.setattr(filtering, "FEWEST_AGAIN", 0.0001)
 
 
 def sparsely_filled(chance: random.Random, count: int = MANY) -> Engine:
@@ -191,8 +192,8 @@ def test_with_narrow_filters_hardly_anything_is_looked_at_in_vain():
 def test_narrow_filters_go_where_clauses_are_few(monkeypatch):
     chance = random.Random("fewer")
     engine = sparsely_filled(chance)
-    monkeypatch.setattr(clusters, "FEWEST", 1.0)
-    monkeypatch.setattr(clusters, "FEWEST_AGAIN", 1.0)
+    monkeypatch.setattr(filtering, "FEWEST", 1.0)
+    monkeypatch.setattr(filtering, "FEWEST_AGAIN", 1.0)
     engine.learn([a_sparse_event(chance) for _ in range(40)])
     assert not store_of(engine).has_filters
     events = [a_sparse_event(chance) for _ in range(10)]
@@ -243,7 +244,11 @@ def test_the_directory_takes_no_more_and_more_places_while_tables_come_and_go(tm
 def words_of_narrow_filters(store) -> list[int]:
     """Words without which something is lost: not those that another entry has too, or that nobody looks at."""
     tables = np.flatnonzero(store.tables().filter < 0).tolist()
-    pairs = [(2 * (key - store.tables().filter[table])) for table in tables for key in range(store._keys(table))]
+    pairs = [
+        (2 * (key - store.tables().filter[table]))
+        for table in tables
+        for key in range(keys_of(store.tables(), table))
+    ]
     told = store.filters[pairs], store.filters[[at + 1 for at in pairs]]
     is_alone = (told[0] > ALWAYS) & (told[0] != told[1])
     return [int(at) for at, alone in zip(pairs, is_alone, strict=True) if alone]
@@ -275,16 +280,16 @@ def test_narrow_filters_are_saved_and_looked_at_before_they_are_believed(tmp_pat
 
 
 def test_what_the_caches_hold_has_no_filters(monkeypatch):
-    monkeypatch.setattr(clusters, "FILTERED_FROM", 10_000_000)
+    monkeypatch.setattr(filtering, "FILTERED_FROM", 10_000_000)
     engine = Engine("dynamic", patience=1)
     events = [an_event(random.Random(at)) for at in range(10)]
     engine.subscribe_many((id, a_text(random.Random(id))) for id in range(MANY))
     assert not store_of(engine).has_filters
-    monkeypatch.setattr(clusters, "FILTERED_FROM", 1_000)
+    monkeypatch.setattr(filtering, "FILTERED_FROM", 1_000)
     engine.learn(events)
     assert store_of(engine).has_filters
     sound(engine)
-    monkeypatch.setattr(clusters, "FILTERED_FROM", 10_000_000)
+    monkeypatch.setattr(filtering, "FILTERED_FROM", 10_000_000)
     engine.learn(events)
     assert not store_of(engine).has_filters
     assert matches(engine, events) == matches(reference_of(engine), events)
@@ -324,16 +329,16 @@ def test_tables_under_whose_keys_there_are_ranges_only_have_no_filters():
 
 
 def test_whether_filters_can_tell_is_seen_however_far_apart_the_keys_are_that_are_looked_at(monkeypatch):
-    monkeypatch.setattr(clusters, "MOST_OF_ONE", 1_000.0)
+    monkeypatch.setattr(filtering, "MOST_OF_ONE", 1_000.0)
     engine = filled(random.Random("apart"))
     store, arrays = store_of(engine), index_of(engine)._predicates.arrays()
-    looked_at = 0
-    for table in store._open_tables():
-        keys, population = store._keys(table), int(store._population.values[table])
-        used, telling = telling_keys(arrays, store.tables(), store.blocks(), table, keys, 1)
+    tables, blocks, looked_at = store.tables(), store.blocks(), 0
+    for table in open_tables(tables.closed):
+        keys, population = keys_of(tables, table), int(tables.population[table])
+        used, telling = telling_keys(arrays, tables, blocks, table, keys, 1)
         for step in range(2, min(keys, population) // 12) if used > 30 and telling > 0.8 * used else ():
-            monkeypatch.setattr(clusters, "SAMPLED_KEYS", min(keys, population) // (step - 1))
-            assert store._can_tell(arrays, table), step
+            monkeypatch.setattr(filtering, "SAMPLED_KEYS", min(keys, population) // (step - 1))
+            assert can_tell(arrays, tables, blocks, table), step
             looked_at += 1
     assert looked_at or AS_PYTHON
 
@@ -344,7 +349,7 @@ def test_what_is_left_where_nothing_stands_any_more_is_not_looked_at():
     engine.unsubscribe_many(list(engine)[1:])
     state = index_of(engine).state()
     store, words = store_of(engine), state.arrays["clusters.words"].copy()
-    tables = store._open_tables()
+    tables = open_tables(store.tables().closed)
     for place in np.concatenate([store.used_places(table) for table in tables]).tolist():
         base = int(store.directory[place]) * LINE
         if not words[base + LENGTH]:
@@ -353,7 +358,7 @@ def test_what_is_left_where_nothing_stands_any_more_is_not_looked_at():
     arrays = other._predicates.arrays()
     assert len(arrays.operator) < 60_000
     known, blocks = other._store.tables(), other._store.blocks()
-    used = [telling_keys(arrays, known, blocks, table, store._keys(table), 1)[0] for table in tables]
+    used = [telling_keys(arrays, known, blocks, table, keys_of(known, table), 1)[0] for table in tables]
     assert sum(used) <= 1
 
 
@@ -464,7 +469,11 @@ def test_clauses_beyond_the_keys_of_a_table_are_refused():
     arrays = {name: array.copy() for name, array in state.arrays.items()}
     store = store_of(engine)
     table = int(np.flatnonzero(store.tables().filter)[-1])
-    base, keys, size = int(store.tables().base[table]), store._keys(table), int(store._size.values[table])
+    base, keys, size = (
+        int(store.tables().base[table]),
+        keys_of(store.tables(), table),
+        int(store._size.values[table]),
+    )
     directory = store.directory[: store._end]
     key = int(np.flatnonzero(directory[base : base + keys])[-1])
     moved = np.concatenate([directory, np.zeros(2 * keys, np.uint32)])

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from harken import Engine, parse
-from harken.matching.clusters import clusters, dynamic, keyed, static
+from harken.matching.clusters import dynamic, filtering, keyed, static
 from harken.matching.clusters.cost import USUAL
 from harken.model.evaluation import truth
 from harken.workloads.mixed import Mixed, event_table
@@ -123,8 +123,8 @@ class Fuzz:
 @pytest.fixture
 def fuzz(variant: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(dynamic, "calibrated", lambda: USUAL)
-    monkeypatch.setattr(clusters, "FILTERED_FROM", 0 if variant == "filtered" else 1 << 62)
-    monkeypatch.setattr(clusters, "MOST", 1_000.0)
+    monkeypatch.setattr(filtering, "FILTERED_FROM", 0 if variant == "filtered" else 1 << 62)
+    monkeypatch.setattr(filtering, "MOST", 1_000.0)
     for module in (keyed, static):  # with few clauses, millions of keys would be most of the work
         monkeypatch.setattr(module, "MOST_PLACES", 1 << 14)
     return lambda seed: Fuzz(variant, seed)

@@ -10,9 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.errors import CapacityError
+from harken.matching.clusters.filtering import (
+    Filtered,
+    are_out_of_place,
+    filtered_tables,
+    keys_of,
+    made_filters,
+    open_tables,
+    tables_to_filter,
+)
 from harken.matching.clusters.kernels.blocks import FREE_CLASSES, cluster_sizes, copy_compact, lines_in_use
 from harken.matching.clusters.kernels.choosing import Asked, nothing_asked
-from harken.matching.clusters.kernels.filters import make_filters, telling_keys
 from harken.matching.clusters.kernels.pairs import dimensions_at, pairs_for, sectors_for
 from harken.matching.clusters.kernels.placing import ReadClauses, no_paths, place_clauses, read_clauses, take_out
 from harken.matching.clusters.kernels.soundness import Found
@@ -59,32 +67,11 @@ from harken.model import capacity
 
 SMALLEST = 1_024 * LINE
 
-FILTERED_FROM = 8 << 20
-"""Bytes of clusters from which on filters pay: to look at what the caches hold is as quick as to look at them."""
-
 LINES_EACH = 2
 """Cache lines that a clause takes, at most, unless its cluster is long."""
 
 SPARE_LINES, SPARE_PART, SPARE_SHARED = 1_024, 16, 512
 """With fewer lines than this and a part of all, or shared clauses, room runs short: a portion may want so many."""
-
-MOST, MOST_OF_ONE = 6.0, 12.0
-"""Clauses per key up to which filters pay: of all tables that have some together, and of a single one."""
-
-FEWEST, FEWEST_AGAIN = 0.25, 0.125
-"""Clauses per key, on average, from which on narrow filters pay, and at which they are given up again."""
-
-TELLING, TELLING_FIRST = 0.4, 0.5
-"""The part of a table's keys of which filters have to tell, and from which on a table that has none gets some."""
-
-FEW_OUT_OF_PLACE = 8
-"""One clause in so many may be in tables whose filters are of another kind than would pay."""
-
-SAMPLED_KEYS = 256
-"""Keys that are looked at for that, at least, if there are so many."""
-
-ENOUGH = 8
-"""Tables from which on it pays to find out for narrow filters what an event has."""
 
 NEAR = 2 << 20
 """Bytes of narrow filters that the caches hold."""
@@ -114,13 +101,6 @@ class Compacted(NamedTuple):
     block_of: GrowingArray[np.uint32]
     shared_block: GrowingArray[np.uint32]
     regions: Regions
-
-
-class Filtered(NamedTuple):
-    """Filters, and by table the first of its own."""
-
-    filters: npt.NDArray[np.uint16]
-    first: npt.NDArray[np.int64]
 
 
 class Digits(NamedTuple):
@@ -296,7 +276,7 @@ class ClusterStore:
     def _found_digits(self) -> Digits:
         """What values add to the keys of open tables, numbered: many have a digit in common."""
         known = {(0, 0, 0): NOTHING}
-        rows = [[table, *self._digits_of(table, known)] for table in self._open_tables()]
+        rows = [[table, *self._digits_of(table, known)] for table in open_tables(self._closed.values)]
         longest = max(map(len, rows), default=1) - 1
         # As many as kernels have written out.
         digit = np.full((len(rows), 1 + (2 if longest <= 2 else max(4, longest))), NOTHING, np.int32)
@@ -310,10 +290,6 @@ class ClusterStore:
         arrays = (self._dimension.values, self._radix.values, self._stride.values)
         asked = zip(*(each[keyed].tolist() for each in arrays), strict=True)
         return [known.setdefault(each, len(known)) for each in asked]
-
-    def _open_tables(self) -> list[int]:
-        """The key tables that events look into."""
-        return [table for table in range(FIRST_KEY_TABLE, len(self.schemas)) if not self._closed.values[table]]
 
     def _closed_table(self, length: int) -> int | None:
         """A closed, empty table of keys of this length, to be used again."""
@@ -505,7 +481,7 @@ class ClusterStore:
     @property
     def has_near_filters(self) -> bool:
         """Whether all open key tables have narrow filters, which the caches hold."""
-        is_open = self._open_tables()
+        is_open = open_tables(self._closed.values)
         is_narrow = bool(is_open) and bool((self._filter.values[is_open] < 0).all())
         return is_narrow and self.filters.nbytes <= NEAR
 
@@ -515,7 +491,7 @@ class ClusterStore:
         for table in np.flatnonzero(self._filter.values).tolist():
             number = int(self._filter.values[table])
             first, size = (number * FILTER, FILTER) if number > 0 else (-number * NARROW, NARROW)
-            words = self.filters[first : first + self._keys(table) * size : size]
+            words = self.filters[first : first + keys_of(self.tables(), table) * size : size]
             places.append(self._base.values[table] + np.flatnonzero(words == ALWAYS))
         return np.concatenate(places)
 
@@ -524,84 +500,20 @@ class ClusterStore:
 
         Linear in the keys of these tables, and in their clauses, if there are. Nothing that others read changes.
         """
-        wide, narrow = self._tables_to_filter(predicates)
-        if (wide, narrow) == self._filtered_tables():
-            return None
-        first = np.zeros(len(self.schemas), np.int64)
-        end = FILTER  # in words; the first is of no key
-        for tables, size, sign in ((wide, FILTER, 1), (narrow, NARROW, -1)):
-            for table in tables:
-                first[table] = sign * (end // size)
-                end += self._keys(table) * size
-        filters = np.zeros(-(-end // FILTER) * FILTER, np.uint16)
-        numbered = self.tables()._replace(filter=first)
-        blocks = self.blocks()._replace(filters=filters)
-        for table in [*wide, *narrow]:
-            make_filters(predicates, numbered, blocks, table, self._keys(table))
-        return Filtered(filters, first)
+        tables, blocks = self.tables(), self.blocks()
+        wanted = tables_to_filter(predicates, tables, blocks, self.nbytes["clusters"])
+        return None if wanted == filtered_tables(tables) else made_filters(predicates, tables, blocks, wanted)
 
     def have_filters(self, filtered: Filtered) -> None:
         """Have these filters; nothing has changed since they were made."""
         self.filters = filtered.filters
         self._filter.values[:] = filtered.first
 
-    def _filtered_tables(self) -> tuple[list[int], list[int]]:
-        """The tables that have filters, and those that have narrow ones."""
-        number = self._filter.values
-        return np.flatnonzero(number > 0).tolist(), np.flatnonzero(number < 0).tolist()
-
-    def _tables_to_filter(self, predicates: PredicateArrays) -> tuple[list[int], list[int]]:
-        """The tables that filters pay for, and those that narrow ones do."""
-        open_tables = [table for table in self._open_tables() if self._can_tell(predicates, table)]
-        wide = self._most_crowded(open_tables)
-        narrow = [table for table in open_tables if table not in wide]
-        all_keys, all_clauses = self._keys_and_clauses(narrow)
-        # Clauses spread over the tables that have filters, so that what counts is how many all have together.
-        fewest = FEWEST_AGAIN if (self._filter.values < 0).any() else FEWEST
-        pays = fewest * all_keys <= all_clauses <= all_keys and (len(narrow) >= ENOUGH or bool(wide))
-        return wide, narrow if pays else []
-
-    def _can_tell(self, predicates: PredicateArrays, table: int) -> bool:
-        """Whether filters could tell what stands under most keys of a table, by a sample: not of ranges."""
-        keys, population = self._keys(table), int(self._population.values[table])
-        if population > MOST_OF_ONE * keys:
-            return False
-        step = 1 + min(keys, population) // SAMPLED_KEYS
-        used, telling = telling_keys(predicates, self.tables(), self.blocks(), table, keys, step)
-        return bool(used) and telling >= (TELLING if self._filter.values[table] else TELLING_FIRST) * used
-
-    def _most_crowded(self, tables: list[int]) -> list[int]:
-        """Of these tables, those with the most clauses per key, as long as they have enough of them together."""
-        if self.nbytes["clusters"] < FILTERED_FROM:
-            return []
-        population, wanted = self._population.values, []
-        all_keys, all_clauses = 0, self._keys_and_clauses(tables)[1]
-        for table in sorted(tables, key=lambda table: -population[table] / self._keys(table)):
-            all_keys += self._keys(table)
-            if all_keys > all_clauses:
-                break
-            wanted.append(table)
-        return sorted(wanted) if all_clauses <= MOST * all_keys else []
-
-    def _keys_and_clauses(self, tables: list[int]) -> tuple[int, int]:
-        """How many keys these tables have together, and how many clauses."""
-        return sum(map(self._keys, tables)), int(self._population.values[tables].sum()) if tables else 0
-
-    def _keys(self, table: int) -> int:
-        """How many keys a key table has places for."""
-        keyed = slice(self._first.values[table], self._first.values[table + 1])
-        return int(np.prod(self._radix.values[keyed]))
-
     def is_untidy(self, predicates: PredicateArrays) -> bool:
         """Whether clusters take far more room than they need, or filters are not where they would pay."""
-        return self._wastes(lines_in_use(self.blocks()) + 1, WASTE) or self._lacks_filters(predicates)
-
-    def _lacks_filters(self, predicates: PredicateArrays) -> bool:
-        """Whether filters are not where they would pay, for more than a few clauses: tables may be on the edge."""
-        wanted, present = self._tables_to_filter(predicates), self._filtered_tables()
-        misplaced = {table for one, other in zip(wanted, present, strict=True) for table in set(one) ^ set(other)}
-        clauses = self._population.values
-        return int(clauses[list(misplaced)].sum()) * FEW_OUT_OF_PLACE > int(clauses[self._open_tables()].sum())
+        if self._wastes(lines_in_use(self.blocks()) + 1, WASTE):
+            return True
+        return are_out_of_place(predicates, self.tables(), self.blocks(), self.nbytes["clusters"])
 
     def _wastes(self, needed: int, waste: float) -> bool:
         """Whether clusters that need so many lines take so many times that, or tables far more than they need."""
