@@ -203,6 +203,7 @@ def test_narrow_filters_go_where_clauses_are_few(monkeypatch):
 
 
 @pytest.mark.usefixtures("always_narrow")
+@of_thousands
 def test_tables_that_were_many_once_leave_room_for_others(monkeypatch):
     monkeypatch.setattr(dynamic, "MOST_TABLES", 12)
     chance = random.Random("many once")
