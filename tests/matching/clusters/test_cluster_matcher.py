@@ -30,3 +30,12 @@ def test_a_cluster_longer_than_the_room_for_its_survivors_is_looked_at_whole(pre
     expected = [id for id in range(count) if id % 7 != 3 and id != 5_000]
     assert sorted(engine.match({"x": 1, "y": 3, "z": 5_000})) == expected
     assert engine.match({"x": 2, "y": 3, "z": 5_000}) == []
+
+
+def test_all_chances_are_estimated_again_the_more_seldom_the_more_clauses_there_are(monkeypatch):
+    engine, estimates = Engine("propagation"), []
+    estimate = engine._matcher._estimate_anew
+    monkeypatch.setattr(engine._matcher, "_estimate_anew", lambda: (estimates.append(1), estimate()))
+    for id in range(40):  # each with an eighth of a thousand or more
+        engine.subscribe(id, " OR ".join(f"(a = {id} AND b = {at})" for at in range(150)))
+    assert 3 < len(estimates) < 20

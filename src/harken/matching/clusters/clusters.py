@@ -161,6 +161,11 @@ class ClusterStore:
             "shared clauses": self._shared_block.nbytes + self._shared_head.nbytes + self._nodes.nbytes,
         }
 
+    @property
+    def clauses(self) -> int:
+        """How many clauses there are; one that several subscriptions share counts once."""
+        return int(self._population.values.sum())
+
     def tables(self) -> Tables:
         """The access tables as kernels see them."""
         if self._digits is None:
@@ -356,7 +361,7 @@ class ClusterStore:
     def check_room(self, clauses: int, predicates: int) -> None:
         """CapacityError if there is no number for so many more clauses, or for where they would be."""
         spare = self._spare.tolist()
-        capacity.check("clauses", int(self._population.values.sum()) + clauses, capacity.CLAUSES)
+        capacity.check("clauses", self.clauses + clauses, capacity.CLAUSES)
         # A clause may come to be shared with one before, which takes a number and two owners.
         owners = max(spare[END_SHARED] + clauses, spare[END_NODE] + 2 * clauses)
         capacity.check("owners of clauses", owners, capacity.CLAUSES)

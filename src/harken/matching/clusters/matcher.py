@@ -71,7 +71,7 @@ MANY = 1_000
 """Clauses that come together from which on it pays to estimate all chances anew."""
 
 STALE = 8
-"""Chances are stale when, of so many subscriptions there are, one has come since they were estimated."""
+"""Chances are stale when, of so many clauses there are, one has come since they were estimated."""
 
 
 class ClusterIndex(NamedTuple):
@@ -143,7 +143,7 @@ class ClusterMatcher(EncodedMatcher):
         return {
             **self._common_stats(),
             **self._together.stats(),
-            "clauses": int(self._store.tables().population.sum()),
+            "clauses": self._store.clauses,
             "bytes": {**self._store.nbytes, "predicates": self._predicates.nbytes},
             "tables": self._table_stats(),
         }
@@ -203,7 +203,7 @@ class ClusterMatcher(EncodedMatcher):
             recuts = self._predicates.recuts()
             if recuts:
                 # All, if that is overdue: one that comes is not to pay for all that there are.
-                if self._are_stale(2 * self._slots):
+                if STALE * self._entered > 2 * self._clauses():
                     self._chances = None
                 self._have_recut(recuts)
 
@@ -264,12 +264,12 @@ class ClusterMatcher(EncodedMatcher):
 
     def _have_estimated(self) -> None:
         """Estimate what too little is known of, before somebody wants to know it while others have to wait."""
-        if self._chances is None or self._are_stale(max(MANY, self._slots)):
+        if self._chances is None or STALE * self._entered > max(MANY, self._clauses()):
             self._estimate_anew()
 
-    def _are_stale(self, subscriptions: int) -> bool:
-        """Whether of so many subscriptions a good part has come since all chances were estimated."""
-        return STALE * self._entered > subscriptions
+    def _clauses(self) -> int:
+        """How many clauses have come and not left, at least: those that several share lie there once."""
+        return max(self._slots, self._store.clauses)
 
     def _estimated(self) -> Chances:
         """How likely access paths are opened; what came since the last estimate is guessed."""
