@@ -800,6 +800,22 @@ def test_labels_bands_and_room_are_made_beside_those_who_match(monkeypatch, othe
     assert sorted(found) == [*range(50), *range(1_000, 1_051)]
 
 
+@pytest.mark.kernel
+def test_constants_in_order_that_others_replace_are_freed_while_nobody_waits():
+    engine, doors = Engine("dynamic"), list[bool]()
+    engine.subscribe_many((at, f"s STARTS WITH 'k{at}'") for at in range(200))
+
+    class Freed(list):
+        def __del__(self):
+            doors.append(engine._door.closed)
+
+    (dimension,) = engine._matcher._predicates.dimensions
+    dimension.order._sorted = Freed(dimension.order._sorted)
+    engine.subscribe_many((200 + at, f"s STARTS WITH 'k{at}.'") for at in range(200))
+    assert doors == [False]
+    assert sorted(engine.match({"s": "k77.2"})) == [7, 77, 277]
+
+
 def _looks_into(at: int) -> str:
     """One of several sorts of predicates, none of them said twice."""
     return [

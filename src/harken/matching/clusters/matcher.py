@@ -339,8 +339,9 @@ class ClusterMatcher(EncodedMatcher):
         for expected in predicates.expect(unknown):
             yield ALONE
             with self._changing():
-                predicates.have(expected)
+                replaced = predicates.have(expected)
             yield BESIDE
+            del replaced
         yield from self._number_in_portions(unknown, pace)
         for bounded in predicates.bounds_of_new():
             yield ALONE

@@ -29,7 +29,7 @@ class Bounded(NamedTuple):
     """Order predicates of one dimension, the least and the greatest label that each asks for, and their cells."""
 
     dimension: int
-    numbers: list[int]
+    numbers: npt.NDArray[np.int64]
     low: npt.NDArray[np.int64]
     high: npt.NDArray[np.int64]
     cells: npt.NDArray[np.int64]
@@ -104,9 +104,12 @@ class Intervals:
         numbers = np.array([*self._rows.get(dimension.number, ())] if ordered.moved else [], np.int64)
         return Expected(dimension, ordered, numbers)
 
-    def have(self, expected: Expected) -> None:
-        """Have a dimension labelled as was just told."""
-        self._relabel(expected.dimension, expected.dimension.order.have(expected.ordered), expected.numbers)
+    def have(self, expected: Expected) -> object:
+        """Have a dimension labelled as was just told; what that replaces, and takes long to free if it is much."""
+        order = expected.dimension.order
+        replaced = order.constants, order.known_labels
+        self._relabel(expected.dimension, order.have(expected.ordered), expected.numbers)
+        return replaced
 
     def settle(self, dimensions: Sequence[Dimension]) -> None:
         """Give new order predicates their bounds in labels, and the others too where all labels are new."""
@@ -132,7 +135,8 @@ class Intervals:
             numbers = list(known.keys() & added)
             bounds = np.array([dimension.bounds(known[number]) for number in numbers], np.int64)
             low, high = bounds.reshape(-1, 2).T
-            found.append(Bounded(at, numbers, low, high, self.bands.cells(at, low, high)))
+            cells = self.bands.cells(at, low, high)
+            found.append(Bounded(at, np.array(numbers, np.int64), low, high, cells))
         return found
 
     def have_bounds(self, several: Sequence[Bounded]) -> None:

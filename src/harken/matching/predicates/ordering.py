@@ -201,6 +201,11 @@ class ConstantOrder:
         return self._labels[constant]
 
     @property
+    def constants(self) -> Sequence[Value]:
+        """The constants, ascending, some that nobody uses among them; another list after many have come."""
+        return self._sorted
+
+    @property
     def known_labels(self) -> Mapping[Value, int]:
         """The labels of constants, some that nobody uses among them; another mapping after each change."""
         return self._labels

@@ -283,9 +283,9 @@ class PredicateTable:
         told = (self._intervals.expect(self.dimensions[at], those) for at, those in constants.items())
         return [each for each in told if each is not None]
 
-    def have(self, expected: Expected) -> None:
-        """Have labels of a dimension as was just told."""
-        self._intervals.have(expected)
+    def have(self, expected: Expected) -> object:
+        """Have labels of a dimension as was just told; what they replace, to be freed when nobody waits."""
+        return self._intervals.have(expected)
 
     def recuts(self) -> list[Recut]:
         """How to cut dimensions into bands that have come to have many more order predicates.
