@@ -18,6 +18,7 @@ from harken.matching import auto, choice
 from harken.matching.clusters.matcher import OBSERVED
 from harken.matching.events.batch import EventBatch
 from harken.matching.events.sample import ENOUGH, MOST, EventSample
+from harken.matching.reference import ReferenceMatcher
 
 pytestmark = pytest.mark.kernel
 
@@ -194,6 +195,87 @@ def test_the_first_subscription_needs_no_kernels():
     program += "; print('numba' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_few_are_indexed_at_once_for_a_batch_that_would_take_long(threads, monkeypatch):
+    monkeypatch.setattr(auto, "EVALUATIONS", 5_000)
+    engine, events = grown(count=100, small=1_000), light_events(60)
+    expected = pairs(reference(100), events)
+    monkeypatch.setattr(ReferenceMatcher, "match_batch", None)
+    assert pairs(engine, events) == expected  # 6,000 evaluations at once
+    wait_until_arranged()
+    assert engine.algorithm == "dynamic"
+    found = engine.match_batch(events, parallel=Parallel("se-cp", threads=threads))
+    assert sorted(zip(*found.to_pydict().values(), strict=True)) == expected
+    assert engine.stats()["events"] == 2 * len(events)
+
+
+def test_a_few_that_are_asked_for_often_are_indexed_beside_those_who_match(monkeypatch):
+    monkeypatch.setattr(auto, "EVALUATIONS", 5_000)
+    engine, events = grown(count=100, small=1_000), light_events(60)
+    expected = [sorted(reference(100).match(event)) for event in events]
+    assert [sorted(engine.match(event)) for event in events] == expected
+    wait_until_arranged()
+    assert engine.algorithm == "dynamic"
+    assert [sorted(engine.match(event)) for event in events] == expected
+
+
+def test_a_few_that_change_after_they_were_indexed_are_indexed_anew(monkeypatch):
+    monkeypatch.setattr(auto, "EVALUATIONS", 5_000)
+    engine, events = grown(count=100, small=1_000), light_events(60)
+    with monkeypatch.context() as patch:
+        patch.setattr("harken.engine.start_beside", lambda _: False)
+        assert pairs(engine, events) == pairs(reference(100), events)
+        assert engine.algorithm == "reference"
+        for id, text in light(20, first=100):
+            engine.subscribe(id, text)
+        engine.unsubscribe_many(range(10))
+        expected = reference(100)
+        expected.subscribe_many(light(20, first=100))
+        expected.unsubscribe_many(range(10))
+        assert pairs(engine, events) == pairs(expected, events)
+    assert pairs(engine, events) == pairs(expected, events)
+    wait_until_arranged()
+    assert engine.algorithm == "dynamic"
+    assert pairs(engine, events) == pairs(expected, events)
+
+
+def test_a_few_that_come_to_be_too_many_while_they_are_being_indexed_are_all_found(monkeypatch):
+    monkeypatch.setattr(auto, "EVALUATIONS", 5_000)
+    monkeypatch.setattr("harken.engine.start_beside", lambda _: False)
+    engine, events = grown(count=100, small=150), light_events(60)
+    matcher, index_of = engine._matcher, engine._matcher._index_of
+
+    def index_while_a_batch_comes(few):
+        monkeypatch.setattr(matcher, "_index_of", index_of)
+        batch = threading.Thread(target=engine.match_batch, args=(events,))
+        batch.start()
+        batch.join()
+        return index_of(few)
+
+    monkeypatch.setattr(matcher, "_index_of", index_while_a_batch_comes)
+    engine.subscribe_many(light(300, first=100))
+    engine.learn(events[:1])
+    assert len(engine) == 400
+    expected = reference(100)
+    expected.subscribe_many(light(300, first=100))
+    assert pairs(engine, events) == pairs(expected, events)
+
+
+def test_a_few_that_cannot_be_indexed_are_evaluated(monkeypatch, caplog):
+    monkeypatch.setattr(auto, "EVALUATIONS", 5_000)
+    engine, events = grown(count=100, small=1_000), light_events(60)
+
+    def fail(_):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(engine._matcher, "_index_of", fail)
+    with caplog.at_level(logging.WARNING, "harken"):
+        assert pairs(engine, events) == pairs(reference(100), events)
+    assert "could not be indexed: MemoryError: no room" in caplog.text
+    wait_until_arranged()
+    assert engine.algorithm == "reference"
 
 
 def test_what_would_not_be_much_quicker_stays(monkeypatch):

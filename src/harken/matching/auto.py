@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 SMALL = 1_000
 """Up to so many subscriptions, evaluating each is quicker than loading the kernels."""
 
+EVALUATIONS = 1_000_000
+"""Unless so many evaluations of a subscription have come together, which take seconds."""
+
 MANY = 20_000
 """From so many subscriptions on, and again whenever they have doubled, families are compared."""
 
@@ -60,6 +63,8 @@ FIRST = next(iter(_FAMILIES))
 
 class AutoMatcher:
     """Evaluates each expression while they are few; from then on, clusters dynamically, or as suits them better.
+
+    Few are indexed, too, once they have been asked for often: beside those who match, or at once for a large batch.
 
     With `many` subscriptions, whenever these have doubled, and after `again` events (then after twice as many,
     and so on), those algorithms are compared that may suit what is asked, on a sample of the subscriptions and of
@@ -95,6 +100,8 @@ class AutoMatcher:
         self._next: tuple[int, str, EncodedMatcher] | None = None
         """What is to take the place of the matcher in use, and after how many changes it holds the same."""
         self._needs_clusters = False
+        self._evaluations = 0
+        """What was evaluated, about: of threads that come at once, one may not be counted."""
         self._has_guessed = True
         """Whether what is in use was arranged before any event was seen, and nothing was tried since."""
 
@@ -118,10 +125,12 @@ class AutoMatcher:
     def arrange(self) -> None:
         """If it is time to compare families, do that, and make what is better: `learn` of no events moves there.
 
-        In turn with changes; others may match.
+        Likewise if it is time for an index. In turn with changes; others may match.
         """
         self._has_asked = False
-        if self._is_time():
+        if self._few is not None:
+            self._index(self._few)
+        elif self._is_time():
             self._compare(self._events)
 
     def add(self, slots: Slots, incoming: Incoming) -> None:
@@ -137,6 +146,20 @@ class AutoMatcher:
         if len(known):
             index.add(known, Incoming.of([few.expression(slot) for slot in known.tolist()]))
         return index
+
+    def _index(self, few: ReferenceMatcher) -> EncodedMatcher | None:
+        """An index of a few that is to take their place, unless they change. None if it can't be made now."""
+        made = self._next
+        if made is None or made[0] != self._changes:
+            try:
+                made = self._next = self._changes, FIRST, self._index_of(few)
+            except Exception as error:
+                self._evaluations = 0
+                logging.getLogger("harken").warning(
+                    "a few subscriptions could not be indexed: %s: %s", type(error).__name__, error
+                )
+                return None
+        return made[2]
 
     def rehearse(self) -> None:
         """As the algorithm in use does."""
@@ -210,7 +233,7 @@ class AutoMatcher:
         self._needs_clusters = broken._needs_clusters
 
     def _become(self, name: str, matcher: EncodedMatcher) -> None:
-        self._matcher, self._few, self.picked = matcher, None, name
+        self._matcher, self._few, self.picked, self._next = matcher, None, name, None
         self._read = matcher.match_unchecked if isinstance(matcher, Reading) else None
 
     def _let_go(self, slots: Slots) -> None:
@@ -274,7 +297,8 @@ class AutoMatcher:
         if self._next is not None:
             changes, name, made = self._next
             if changes == self._changes:
-                made.count_on_from(self._matcher)  # type: ignore[arg-type]  # others have matched meanwhile
+                if self._few is None:
+                    made.count_on_from(self._matcher)  # type: ignore[arg-type]  # others have matched meanwhile
                 self._become(name, made)
             self._next = None
 
@@ -304,16 +328,33 @@ class AutoMatcher:
 
     def _meet(self, event: FlatEvent) -> None:
         """Take note of one event."""
-        if self._count >= self._many:
+        if self._few is not None:
+            self._evaluate(1)
+        elif self._count >= self._many:
             if self._has_grown():
                 self._see(EventBatch([event], {}, 1))
             else:
                 self._met += 1
 
+    def _evaluate(self, events: int) -> bool:
+        """Take note of what is to be evaluated; whether an index is worth it by now, for which a turn is asked."""
+        self._evaluations += events * self._count
+        is_worth_it = self._evaluations >= EVALUATIONS
+        if is_worth_it and not self._has_asked:
+            self._has_asked = self.is_due = True
+        return is_worth_it
+
+    def _for_batch(self, events: EventBatch) -> tuple[str, Matcher]:
+        """What matches a batch, and its name: the algorithm in use, or an index that is about to be."""
+        self._see(events)
+        few = self._few
+        if few is not None and self._evaluate(len(events)) and (index := self._index(few)) is not None:
+            return FIRST, index
+        return self.picked, self._matcher
+
     def match_batch(self, events: EventBatch) -> Pairs:
         """As the algorithm in use does."""
-        self._see(events)
-        return self._matcher.match_batch(events)
+        return self._for_batch(events)[1].match_batch(events)
 
     def check_parallel(self, parallel: Parallel) -> None:
         """Threads can match in every way, once there is an index; if together on one event, it has clusters."""
@@ -324,12 +365,12 @@ class AutoMatcher:
 
         One without clusters has each thread take events of its own, whatever was asked for.
         """
-        self._see(events)
-        if not isinstance(self._matcher, InParallel):
-            return self._matcher.match_batch(events)
-        if self.picked != FIRST and parallel.mode != "me-ip":
+        name, matcher = self._for_batch(events)
+        if not isinstance(matcher, InParallel):
+            return matcher.match_batch(events)
+        if name != FIRST and parallel.mode != "me-ip":
             parallel = replace(parallel, mode="me-ip", group=None, target_latency_ms=None)
-        return self._matcher.match_batch_in_parallel(events, parallel, door)
+        return matcher.match_batch_in_parallel(events, parallel, door)
 
     # ---------------------------------------------------------------- what is known
 
