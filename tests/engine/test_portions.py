@@ -38,6 +38,7 @@ from harken.matching.predicates.columns import PredicateColumns
 from harken.matching.predicates.intervals import Intervals
 from harken.matching.predicates.ordering import ConstantOrder
 from harken.matching.predicates.table import PredicateTable
+from harken.matching.predicates.value_tests import ValueTests
 from harken.matching.structures import segments
 from harken.matching.structures.rectangles import PackedRectangles
 from harken.matching.structures.tries import PatternTrie
@@ -112,6 +113,20 @@ def test_between_two_portions_a_match_finds_what_was_or_what_will_be(algorithm, 
 
 def _found(engine: Engine, events: list[Mapping[str, object]]) -> list[list[object]]:
     return [sorted(engine.match(event)) for event in events]
+
+
+@pytest.mark.parametrize("algorithm", GRADUAL)
+def test_a_change_looks_at_no_tests_of_attributes_that_it_does_not_ask_of(algorithm, monkeypatch):
+    engine, looked_at = Engine(algorithm, **({"small": 5} if algorithm == "auto" else {})), []
+    is_settled = ValueTests.is_settled.fget
+    monkeypatch.setattr(ValueTests, "is_settled", property(lambda one: looked_at.append(one) or is_settled(one)))
+    engine.subscribe_many((at, f"t{at} CONTAINS 'x'") for at in range(40))
+    engine.subscribe(40, "t1 CONTAINS 'y'")
+    del looked_at[:]
+    engine.subscribe(41, "t2 CONTAINS 'y' AND x = 1")
+    engine.unsubscribe(41)
+    assert len(set(looked_at)) == 1
+    assert engine.match({"t1": "xy", "t2": "y"}) == [1, 40]
 
 
 @pytest.mark.kernel

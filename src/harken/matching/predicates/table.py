@@ -71,7 +71,7 @@ class PredicateTable:
         """By number, and those that predicates look at."""
         self._tests: dict[int, ValueTests] = {}
         self._unsettled: set[int] = set()
-        """Dimensions of which tests have come or gone."""
+        """Dimensions of which tests have come or gone since they were last seen to be settled."""
         self._listed = 0
         self._has_new = False
 
@@ -221,8 +221,10 @@ class PredicateTable:
 
     @property
     def tests_are_settled(self) -> bool:
-        """Whether there are structures for nearly all tests."""
-        return not self._unsettled or all(self._tests[each].is_settled for each in self._with_tests())
+        """Whether there are structures for nearly all tests. Only those are looked at that have changed."""
+        if self._unsettled:  # those that are settled are so until they change
+            self._unsettled = {each for each in self._with_tests() if not self._tests[each].is_settled}
+        return not self._unsettled
 
     def settle_tests(self) -> None:
         """Have structures for tests that came, if they are many, and for what is left of others."""
