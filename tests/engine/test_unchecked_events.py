@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from harken import Box, Engine, Point
 from harken.errors import EventError
 from harken.matching.encoding import reading
-from harken.model.events import PLAIN, is_flat
+from harken.model.events import PLAIN, _pairs, is_flat
 
 pytestmark = pytest.mark.kernel
 
@@ -281,6 +281,35 @@ def test_an_event_that_another_thread_changes_while_it_is_read_is_matched_as_it_
         assert not len(told.rejects)
         pairs = set(zip(*told.matches.to_pydict().values(), strict=True))
         assert {(1, 0), (1, 1), (2, 1)} <= pairs
+
+
+@pytest.mark.parametrize("algorithm", [*UNCHECKED, "counting", "reference"])
+def test_a_mapping_within_an_event_that_another_thread_changes_is_read_as_it_was_once(algorithm):
+    engine = Engine(algorithm, **UNCHECKED.get(algorithm, {}))
+    engine.subscribe_many(enumerate(["m.a = 1 AND m.b = 'b'", "m.n.c > 2"]))
+
+    def trace(frame, what, _):
+        if what == "line" and "value" in frame.f_locals:
+            for each in (inner, inner["n"]):
+                each.update({f"z{len(each)}": 1})
+        return trace
+
+    for match in (lambda event: engine.match(event), lambda event: set(_matched(engine, event))):
+        inner = {"a": 1, "b": "b", "n": {"c": 3, "d": 4}}
+        event = {"x": 1, "m": inner}
+        sys.settrace(lambda frame, *_: trace if frame.f_code is _pairs.__code__ else None)
+        try:
+            found = match(event)
+        finally:
+            sys.settrace(None)
+        assert len(inner) > 3
+        assert sorted(found) == [0, 1]
+
+
+def _matched(engine, event):
+    told = engine.match_batch([{"x": 1}, event], on_error="collect")
+    assert not len(told.rejects)
+    return told.matches.column("subscription").to_pylist()
 
 
 def test_what_a_handler_of_signals_raises_while_an_event_is_read_is_no_change_of_it():

@@ -71,8 +71,6 @@ def flatten(event: Event) -> tuple[FlatEvent, dict[str, Foreign]]:
     """
     if not isinstance(event, Mapping):
         raise EventError(f"an event is a mapping of names to values, found {type(event).__name__}")
-    if type(event) is dict:
-        event = event.copy()  # in one step, whatever another thread does to it meanwhile
     try:
         return _flattened(event)
     except HarkenError:  # of an event at fault, or of an engine that its code has called
@@ -97,6 +95,8 @@ def _flattened(event: Event) -> tuple[FlatEvent, dict[str, Foreign]]:
 def _pairs(event: Event, prefix: str, depth: int) -> Iterator[tuple[str, object]]:
     if depth > MAX_NESTING:
         raise EventError(f"the event nests deeper than {MAX_NESTING} levels", attribute=prefix)
+    if type(event) is dict:
+        event = event.copy()  # in one step, whatever another thread does to it meanwhile
     for key, value in event.items():
         if not isinstance(key, str) or not key:
             raise EventError(f"attribute names are non-empty strings, found {key!r}")
