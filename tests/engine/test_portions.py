@@ -31,7 +31,9 @@ from harken.bench.experiments.threads import Scene
 from harken.errors import EngineBusyError
 from harken.locking import Door
 from harken.matching.auto import AutoMatcher
+from harken.matching.clusters import dynamic, keyed
 from harken.matching.clusters.clusters import ClusterStore
+from harken.matching.clusters.cost import USUAL
 from harken.matching.contract import Gradual
 from harken.matching.encoding.statistics import ObservedEvents
 from harken.matching.predicates.columns import PredicateColumns
@@ -883,3 +885,20 @@ def test_changes_are_rehearsed_before_the_door_is_closed(monkeypatch):
     monkeypatch.undo()
     type(engine._matcher).rehearse.__wrapped__(type(engine._matcher))
     assert len(engine.match({"x": 100})) == 19
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("change", ["subscribe_many", "unsubscribe_many", "learn"])
+def test_what_a_lookup_costs_is_not_measured_behind_a_closed_door(change, monkeypatch):
+    engine, doors = Engine("dynamic", patience=150), list[bool]()
+    engine.subscribe_many((at, f"a = {at % 9} AND b = {at % 5}") for at in range(100))
+    for module in (dynamic, keyed):
+        monkeypatch.setattr(module, "calibrated", lambda: (doors.append(engine._door.closed), USUAL)[1])
+    if change == "subscribe_many":
+        engine.subscribe_many((at, f"a = {at % 9} AND b = {at % 5}") for at in range(100, 200))
+    elif change == "unsubscribe_many":
+        engine.unsubscribe_many(range(80))
+    else:
+        engine.learn([{"a": 1, "b": 1}] * 20)
+    assert doors
+    assert not doors[0]  # it is known from then on
