@@ -449,7 +449,7 @@ class Engine:
         if is_gradual(self._matcher) and not self._door.is_quiet():
             pace = Pace()
             self._matcher.rehearse()
-            self._identities.rehearse()
+            self._identities.rehearse(change.exchange)
         try:
             self._door.in_portions(self._portions(change, pace), pace)
             self._change = None

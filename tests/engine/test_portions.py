@@ -30,6 +30,7 @@ from harken.bench.experiments.faults import (
 from harken.bench.experiments.threads import Scene
 from harken.errors import EngineBusyError
 from harken.locking import Door
+from harken.matching import identities
 from harken.matching.auto import AutoMatcher
 from harken.matching.clusters import dynamic, keyed
 from harken.matching.clusters.clusters import ClusterStore
@@ -902,3 +903,15 @@ def test_what_a_lookup_costs_is_not_measured_behind_a_closed_door(change, monkey
         engine.learn([{"a": 1, "b": 1}] * 20)
     assert doors
     assert not doors[0]  # it is known from then on
+
+
+@pytest.mark.kernel
+def test_changes_of_flat_integers_are_rehearsed_before_there_are_any(monkeypatch):
+    engine, doors = Engine("dynamic"), list[bool]()
+    engine.subscribe(0, "x = 1")
+    monkeypatch.setattr(identities, "_rehearse", lambda: doors.append(engine._door.closed))
+    engine.subscribe(1, "x = 1")
+    assert not doors
+    engine.subscribe_many((at, "x = 1") for at in range(2, identities.FEW + 2))
+    assert doors == [False]
+    assert len(engine.match({"x": 1})) == identities.FEW + 2

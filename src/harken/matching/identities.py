@@ -206,7 +206,7 @@ class Identities:
         Those that go are no ids any more, but their slots still have them, for those who have found these.
         """
         leaving, ids = exchange.leaving, exchange.ids
-        if len(self) - len(leaving) + len(ids) > self._few and type_of(ids) == _INTEGER:
+        if self._wants_flat(exchange):
             self._flatten()
         if not pace.is_at_once(max(len(leaving), len(ids))):
             return self._name_part_by_part(exchange, pace)
@@ -225,9 +225,14 @@ class Identities:
             yield ALONE
         yield from in_parts(len(ids), pace, lambda part: self._held.put(ids[part], exchange.coming[part]))
 
-    def rehearse(self) -> None:
+    def _wants_flat(self, exchange: Exchange) -> bool:
+        """Whether there will be so many that integers are to be flat."""
+        leaving, ids = exchange.leaving, exchange.ids
+        return len(self) - len(leaving) + len(ids) > self._few and type_of(ids) == _INTEGER
+
+    def rehearse(self, exchange: Exchange) -> None:
         """Have ready what flat integers change with, once in a process: it may have to be loaded, or compiled."""
-        if isinstance(self._held, _IntegerIds):
+        if isinstance(self._held, _IntegerIds) or self._wants_flat(exchange):
             _rehearse()
 
     def make_room(self, exchange: Exchange) -> None:
