@@ -35,6 +35,7 @@ from harken.matching.auto import AutoMatcher
 from harken.matching.clusters import dynamic, keyed
 from harken.matching.clusters.clusters import ClusterStore
 from harken.matching.clusters.cost import USUAL
+from harken.matching.clusters.dynamic import DynamicMatcher
 from harken.matching.contract import Gradual
 from harken.matching.encoding.statistics import ObservedEvents
 from harken.matching.predicates.columns import PredicateColumns
@@ -915,3 +916,15 @@ def test_changes_of_flat_integers_are_rehearsed_before_there_are_any(monkeypatch
     engine.subscribe_many((at, "x = 1") for at in range(2, identities.FEW + 2))
     assert doors == [False]
     assert len(engine.match({"x": 1})) == identities.FEW + 2
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("few", [0, 3])
+def test_who_becomes_an_index_in_a_change_is_rehearsed_before_the_door_is_closed(few, monkeypatch):
+    engine, doors = Engine("auto", small=5), list[bool]()
+    monkeypatch.setattr(DynamicMatcher, "rehearse", classmethod(lambda _: doors.append(engine._door.closed)))
+    engine.subscribe_many((at, "x = 1") for at in range(few))
+    assert not doors
+    engine.subscribe_many((at, "x = 1") for at in range(few, 20))
+    assert doors == [False]
+    assert sorted(engine.match({"x": 1})) == [*range(20)]

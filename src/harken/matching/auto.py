@@ -172,6 +172,8 @@ class AutoMatcher:
         if self._few is not None and self._outgrows(len(slots), incoming):
             yield BESIDE
             index = self._index_of(self._few)
+            if pace.seconds is not None and is_gradual(index):  # others match meanwhile
+                index.rehearse()
             yield ALONE
             self._become(FIRST, index)
         if is_gradual(self._matcher):
