@@ -350,6 +350,42 @@ def test_whether_filters_can_tell_is_seen_however_far_apart_the_keys_are_that_ar
     assert looked_at
 
 
+def test_filters_that_are_missing_for_a_few_clauses_are_no_reason_to_arrange_all_anew(monkeypatch):
+    engine = filled(random.Random("few"))
+    monkeypatch.setattr(filtering, "FEW_OUT_OF_PLACE", 2)
+    store, arrays = store_of(engine), index_of(engine)._predicates.arrays()
+    (wide, narrow), population = filtering.filtered_tables(store.tables()), store.tables().population
+    total = int(population[open_tables(store.tables().closed)].sum())
+    few, missing, told = 0, list[int](), set[bool]()
+    for table in sorted(wide, key=lambda each: population[each]):
+        missing.append(table)
+        few += int(population[table])
+        wanted = filtering.FilteredTables([each for each in wide if each not in missing], narrow)
+        monkeypatch.setattr(filtering, "tables_to_filter", lambda *_, wanted=wanted: wanted)
+        assert store.is_untidy(arrays) == (2 * few > total)
+        told.add(2 * few > total)
+    assert told == {False, True} or AS_PYTHON
+
+
+def test_what_has_filters_keeps_them_where_they_tell_a_little_less_than_it_takes_to_have_some(monkeypatch):
+    engine = filled(random.Random("edge"))
+    store, arrays = store_of(engine), index_of(engine)._predicates.arrays()
+    tables, blocks = store.tables(), store.blocks()
+    some = [table for table in open_tables(tables.closed) if can_tell(arrays, tables, blocks, table)]
+    assert some
+    without, having = (tables._replace(filter=np.full_like(tables.filter, number)) for number in (0, 1))
+    for telling, keeps, gets in ((39, False, False), (40, True, False), (49, True, False), (50, True, True)):
+        monkeypatch.setattr(filtering, "telling_keys", lambda *_, telling=telling: (100, telling))
+        for table in some:
+            assert can_tell(arrays, having, blocks, table) is keeps
+            assert can_tell(arrays, without, blocks, table) is gets
+    for table in some:
+        population, keys = int(tables.population[table]), keys_of(tables, table)
+        for most, tells in ((population + 0.5, True), (population - 0.5, False)):
+            monkeypatch.setattr(filtering, "MOST_OF_ONE", most / keys)
+            assert can_tell(arrays, tables, blocks, table) is tells
+
+
 def test_what_is_left_where_nothing_stands_any_more_is_not_looked_at():
     engine = filled(random.Random("left"))
     index_of(engine).adapt = False  # or clusters would be laid side by side
