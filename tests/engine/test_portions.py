@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -928,3 +929,34 @@ def test_who_becomes_an_index_in_a_change_is_rehearsed_before_the_door_is_closed
     engine.subscribe_many((at, "x = 1") for at in range(few, 20))
     assert doors == [False]
     assert sorted(engine.match({"x": 1})) == [*range(20)]
+
+
+@pytest.mark.kernel
+def test_structures_that_are_replaced_are_freed_beside_those_who_match(monkeypatch):
+    monkeypatch.setattr(segments, "WAITING", 4)
+    engine, doors = Engine("dynamic"), list[bool]()
+    for kind in (PatternTrie, PackedRectangles):
+
+        def make(*given, _make=kind.__init__):
+            weakref.finalize(given[0], lambda: doors.append(engine._door.closed))
+            _make(*given)
+
+        monkeypatch.setattr(kind, "__init__", make)
+    for at in range(60):
+        engine.subscribe(at, _looks_into(at))
+    one_by_one = len(doors)
+    engine.subscribe_many((at, _looks_into(at)) for at in range(60, 200))
+    assert len(doors) > one_by_one + 5 > 10
+    assert not any(doors)
+
+
+@pytest.mark.kernel
+def test_a_change_that_has_structures_made_is_followed_by_a_look_at_the_tables(monkeypatch):
+    monkeypatch.setattr(segments, "WAITING", 0)
+    engine, arranged, arrange = Engine("dynamic"), [], DynamicMatcher._rearrange_in_portions
+    arranging = lambda self, *given: (arranged.append(given[:2]), arrange(self, *given))[1]  # noqa: E731
+    monkeypatch.setattr(DynamicMatcher, "_rearrange_in_portions", arranging)
+    engine.subscribe(0, "s CONTAINS 'a'")
+    engine.subscribe(1, "x = 1")
+    engine.unsubscribe(0)
+    assert arranged == [(1, 0), (1, 0), (0, 1)]
