@@ -64,7 +64,7 @@ FIRST = next(iter(_FAMILIES))
 class AutoMatcher:
     """Evaluates each expression while they are few; from then on, clusters dynamically, or as suits them better.
 
-    Few are indexed, too, once they have been asked for often: beside those who match, or at once for a large batch.
+    Few are indexed, too, once often asked for: beside those who match, or at once for a large batch.
 
     With `many` subscriptions, whenever these have doubled, and after `again` events (then after twice as many,
     and so on), those algorithms are compared that may suit what is asked, on a sample of the subscriptions and of
