@@ -162,7 +162,8 @@ def like_patterns(draw: st.DrawFn) -> tuple[str, str | None]:
 Names = st.SearchStrategy[str]
 
 
-def _text_matches(name: Names, *, wide: bool) -> st.SearchStrategy[TextMatch]:
+def text_matches(name: Names, *, wide: bool = False) -> st.SearchStrategy[TextMatch]:
+    """Predicates that look into texts."""
     words = st.sampled_from([TextOperator.STARTS_WITH, TextOperator.ENDS_WITH, TextOperator.CONTAINS])
     return st.one_of(
         st.builds(lambda name, like: TextMatch(name, TextOperator.LIKE, *like), name, like_patterns()),
@@ -179,7 +180,8 @@ def _ordered_predicates(name: Names, kind: Kind, *, wide: bool) -> st.SearchStra
     )
 
 
-def _spatial_predicates(name: Names, *, wide: bool) -> st.SearchStrategy[Predicate]:
+def spatial_predicates(name: Names, *, wide: bool = False) -> st.SearchStrategy[Predicate]:
+    """Predicates about points and boxes."""
     shape = st.one_of(*(values_of(kind, wide=wide) for kind in SPATIAL))
     return st.builds(Spatial, name, st.sampled_from(SpatialOperator), shape)
 
@@ -195,9 +197,9 @@ def predicates_on(name: str | Names, kinds: Sequence[Kind], *, wide: bool = Fals
         *(_ordered_predicates(name, kind, wide=wide) for kind in kinds if kind.is_ordered),
     ]
     if Kind.STRING in kinds:
-        choices.append(_text_matches(name, wide=wide))
+        choices.append(text_matches(name, wide=wide))
     if set(kinds) & set(SPATIAL):
-        choices.append(_spatial_predicates(name, wide=wide))
+        choices.append(spatial_predicates(name, wide=wide))
     return st.one_of(choices)
 
 

@@ -171,7 +171,7 @@ class Few:
         taken, kept, clashes = set[SubscriptionId](), list[Checked](), list[Reject]()
         for row in rows:
             if row.id in taken or row.id in registered:
-                clashes.append(Reject(row.reading.row, row.id, DuplicateSubscriptionError(row.id)))
+                clashes.append(Reject(row.reading.row, row.id, _clash(row.id, registered)))
             else:
                 kept.append(row)
                 taken.add(row.id)
@@ -301,7 +301,14 @@ def _without_clashes(
     if replace or len(kept) == len(ids):
         return kept, []
     refused = np.delete(np.arange(len(ids)), kept).tolist()
-    return kept, [(at, DuplicateSubscriptionError(ids[at].as_py())) for at in refused]
+    return kept, [(at, _clash(ids[at].as_py(), registered)) for at in refused]
+
+
+def _clash(id: SubscriptionId, registered: Identities) -> DuplicateSubscriptionError:
+    """That another one has an id, and which one."""
+    if id in registered:
+        return DuplicateSubscriptionError(id)
+    return DuplicateSubscriptionError(id, "comes twice", "pass replace=True to keep the last of those with one id")
 
 
 def _one_of_each(ids: pa.Array, *, last: bool) -> Rows:

@@ -24,8 +24,8 @@ def test_each_bad_subscription_has_its_line_with_place_id_position_and_reason(ba
     assert done.out.splitlines() == [
         f"{bad_subscriptions}:2 2 2:11 the expression ends too early, expected a constant",
         f"{bad_subscriptions}:4 - - not JSON: Expecting value (column 1)",
-        f"{bad_subscriptions}:5 1 - subscription 1 is already registered; "
-        "pass replace=True to put the new expression in its place",
+        f"{bad_subscriptions}:5 1 - subscription 1 comes twice; "
+        "pass replace=True to keep the last of those with one id",
         f"{bad_subscriptions}:6 4 - warning: never matches any event: it contradicts itself",
         f"{bad_subscriptions}:7 5 - warning: matches every event",
     ]

@@ -260,7 +260,7 @@ def test_a_compiled_table_is_held_to_schema_limits_and_unique_ids():
     assert [reject.row for reject in report.rejects] == [1, 2]
     assert list(engine) == ["s0"]
     twice = pa.concat_tables([table.slice(0, 1)] * 2)
-    with pytest.raises(BulkLoadError, match="already registered"):
+    with pytest.raises(BulkLoadError, match="row 1: subscription 's0' comes twice; pass replace=True"):
         Engine().subscribe_many(twice)
     two = plain([[[predicate(integer=1)], [predicate("y", integer=1)]]])
     with pytest.raises(BulkLoadError, match="max_clauses"):

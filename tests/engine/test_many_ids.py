@@ -132,7 +132,8 @@ def test_a_bulk_takes_what_one_by_one_would_take(bulks, replace, form):
                 single.subscribe(id, f"x = {place}", replace=replace)
                 loaded.add(id)
             except DuplicateSubscriptionError as error:
-                expected.append((place, id, str(error)))
+                twice = f"subscription {id} comes twice; pass replace=True to keep the last of those with one id"
+                expected.append((place, id, twice if id in loaded else str(error)))
         rows = [(id, f"x = {place}") for place, id in enumerate(ids)] if form == "rows" else form(ids)
         report = bulk.subscribe_many(rows, replace=replace, on_error="collect")
         assert [(reject.row, reject.id, str(reject.error)) for reject in report.rejects] == expected

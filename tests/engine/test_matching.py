@@ -256,6 +256,31 @@ def test_a_name_that_occurs_twice_in_a_table_is_an_error(algorithm):
             engine.match_batch(table)
 
 
+def test_tables_name_attributes_and_nest_as_events_do(algorithm):
+    engine = engine_of(algorithm, "x IS NULL")
+    for table in (pa.table({"": [1]}), pa.table({"a": [{"": 1}]}), pa.table({"a": [{"b": {"": 1}}]})):
+        for source in (table, table.to_pylist()):
+            with pytest.raises(EventError, match="attribute names are non-empty strings"):
+                engine.match_batch(source)
+    nested = pa.int64()
+    for depth in range(2, 66):
+        nested = pa.struct([("a", nested)])
+        table = pa.table({"a": pa.nulls(1, nested)})
+        value = 1
+        for _ in range(depth - 1):
+            value = {"a": value}
+        for source in (table, [{"a": value}]):
+            if depth <= 64:
+                assert pairs(engine.match_batch(source)) == [(0, 0)]
+                continue
+            with pytest.raises(EventError, match="deeper than 64 levels"):
+                engine.match_batch(source)
+    for _ in range(3_000):
+        nested = pa.struct([("a", nested)])
+    with pytest.raises(EventError, match="deeper than 64 levels"):
+        engine.match_batch(pa.table({"a": pa.nulls(1, nested)}))
+
+
 def test_chunks_slices_and_record_batches_do_not_show(algorithm):
     engine = engine_of(algorithm, "x > 1 AND s = 'a'", "x < 2 OR s LIKE 'b%'", "s IS NULL")
     table = pa.table({"x": [0, 1, 2, 3, None, 5] * 3, "s": ["a", "b", "a", None, "bb", "a"] * 3})

@@ -16,16 +16,14 @@ from harken.matching.predicates.value_tests import ValueTests
 from harken.matching.structures import segments
 from harken.matching.structures.tries import texts_of
 from harken.model.evaluation import holds
-from harken.model.expressions import Not, Spatial, TextMatch
+from harken.model.expressions import Not, TextMatch
 from harken.model.text import TextOperator, text_test
 from harken.model.values import Kind
-from tests.strategies import like_patterns, predicates_on, values_of
+from tests.strategies import like_patterns, spatial_predicates, text_matches, values_of
 
 pytestmark = pytest.mark.kernel
 
-LEAVES = predicates_on("x", [Kind.STRING, Kind.POINT, Kind.BOX]).filter(
-    lambda leaf: isinstance(leaf, TextMatch | Spatial)
-)
+LEAVES = st.one_of(text_matches(st.just("x")), spatial_predicates(st.just("x")))
 VALUES = st.one_of(*(values_of(kind) for kind in (Kind.STRING, Kind.POINT, Kind.BOX, Kind.NUMBER)))
 
 ATOMS = st.one_of(

@@ -20,7 +20,7 @@ from harken.locking import SharedLock
 from harken.matching.events.columns import Column, Mask, rows_of
 from harken.matching.events.mentions import Mentions
 from harken.matching.events.tables import ArrowArray, ArrowStream, table_of
-from harken.model.events import Event, FlatEvent, flatten, is_changed_meanwhile, is_flat
+from harken.model.events import MAX_NESTING, Event, FlatEvent, flatten, is_changed_meanwhile, is_flat
 from harken.model.foreign import Foreign, shown
 from harken.model.schema import Schema
 from harken.model.values import Type
@@ -183,21 +183,26 @@ def leaf_columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:
     """The columns of a table by attribute: the fields of structs have dotted names."""
     leaves: dict[str, pa.ChunkedArray] = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
-        for leaf, values in _leaves(name, column):
+        for leaf, values in _leaves("", name, column, 1):
             if leaf in leaves:
                 raise EventError(f"attribute {leaf!r} occurs twice", attribute=leaf)
             leaves[leaf] = values
     return leaves
 
 
-def _leaves(name: str, column: pa.ChunkedArray) -> Iterator[tuple[str, pa.ChunkedArray]]:
+def _leaves(prefix: str, own: str, column: pa.ChunkedArray, depth: int) -> Iterator[tuple[str, pa.ChunkedArray]]:
+    if depth > MAX_NESTING:
+        raise EventError(f"events nest deeper than {MAX_NESTING} levels", attribute=prefix)
+    if not own:
+        raise EventError("attribute names are non-empty strings, found a column or field named ''")
+    name = f"{prefix}.{own}" if prefix else own
     if pa.types.is_run_end_encoded(column.type):
         column = pa.chunked_array([_without_runs(chunk) for chunk in column.chunks], column.type.value_type)
     if not pa.types.is_struct(column.type):
         yield name, column
         return
     for field, values in zip(column.type, column.flatten(), strict=True):
-        yield from _leaves(f"{name}.{field.name}", values)
+        yield from _leaves(name, field.name, values, depth + 1)
 
 
 def _without_runs(column: pa.RunEndEncodedArray) -> pa.Array:
