@@ -41,6 +41,11 @@ def tight(function: Callable[Parameters, Result]) -> Callable[Parameters, Result
     return _compiled(function, options.UNCOUNTED)
 
 
+def holding(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Compile a tight kernel that keeps the interpreter's lock: what asks Python's own objects needs it."""
+    return _compiled(function, options.HOLDING)
+
+
 def part(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile a part of tight kernels, for those to call only: it is built into each of them.
 
@@ -69,8 +74,8 @@ def _compiled(
         # Machine integers wrap around; numpy's scalars would warn of it.
         return np.errstate(over="ignore")(function)
     sources.note(function)
-    tuned = tuned if tuned and options.hold() else {}
-    dispatcher: Any = numba.njit(**options.COMMON, **tuned)(function)
+    tuned = options.trusted(tuned)
+    dispatcher: Any = numba.njit(**(options.COMMON | tuned))(function)
     dispatcher._compile_for_args = _unless_compiling(dispatcher._compile_for_args)
     if keep:
         # numba would tell by a kernel's own file whether it is still the same, and not look at its callees'.

@@ -31,6 +31,9 @@ Options: TypeAlias = dict[str, Any]
 UNCOUNTED: Options = {"_nrt": False, "no_cfunc_wrapper": True}
 """No references to arrays are counted, no array can be made, and nothing but Python can call the function."""
 
+HOLDING: Options = {**UNCOUNTED, "nogil": False}
+"""Besides, the interpreter's lock is kept. That much can be relied on."""
+
 CALLED: Options = {**UNCOUNTED, "no_cpython_wrapper": True, "pipeline_class": PartCompiler}
 """Besides, nothing is made to call the function by itself."""
 
@@ -59,6 +62,13 @@ def hold() -> bool:
             said,
         )
     return said == _HOLD
+
+
+def trusted(options: Options) -> Options:
+    """Those of some options that do what is assumed: all, or the documented ones."""
+    if not options or hold():
+        return options
+    return {name: option for name, option in options.items() if name in COMMON}
 
 
 def _kept_verdict() -> str:

@@ -6,11 +6,12 @@ import numpy as np
 
 from harken.matching.clusters.kernels.addressing import Arguments
 from harken.matching.contract import NO_SLOTS, Slots
-from harken.matching.encoding.columns import MOST_ROOM, Full
+from harken.matching.encoding.columns import MOST_ROOM, EventColumns, Full
 from harken.matching.encoding.encoder import Encoder
-from harken.matching.encoding.reading import RowReader
+from harken.matching.encoding.native import NativeSteps
 from harken.matching.encoding.workspace import first_results, more_results
 from harken.matching.kernels.layout import MISSING, Blocks, Events, PredicateArrays, Scratch, Tables
+from harken.matching.kernels.reading import ODD, READ, REMAINS
 from harken.model.events import Event
 
 FIRST_ALSO = 64
@@ -20,15 +21,17 @@ FIRST_ALSO = 64
 class SingleMatching:
     """Matches one event after the other in one workspace, against one state of an index.
 
-    Shares the scratch of the workspace, and has events and results of its own: batches may replace theirs.
+    Shares the scratch of the workspace, and has events and results of its own: batches may replace theirs. Whoever
+    is interrupted while it matches has to make another.
     """
 
     def __init__(
         self, predicates: PredicateArrays, tables: Tables, blocks: Blocks, encoder: Encoder, scratch: Scratch
     ) -> None:
         self._encoder = encoder
-        events = self._read_with(encoder.reader())
-        self._arguments = Arguments(predicates, tables, blocks, events, scratch, first_results())
+        events = self._prepared(None)
+        results, reading = first_results(), self._native.reading
+        self._arguments = Arguments(predicates, tables, blocks, events, scratch, results, reading)
 
     @property
     def events(self) -> Events:
@@ -37,27 +40,45 @@ class SingleMatching:
 
     def match(self, event: Event, ahead: bool, *, is_checked: bool = True) -> Slots | None:
         """The slots that match, each perhaps several times. None if the event has to be checked first."""
-        arguments, also = self._arguments, list[int]()
+        arguments = self._arguments
+        if self._has_also:
+            self._tell([])
         if self._is_wide and not self._reader.columns.suit(len(event)):
-            arguments.events = self._read_with(self._encoder.reader())
-        self._code[:] = self._missing
-        try:
-            is_read = self._reader.read(event, self._code, self._label, also, is_checked=is_checked)
-        except Full:
-            is_read = self._read_wide(event, also, is_checked)
-        if not is_read:
-            return None
-        if also or self._has_also:
-            self._tell(also)
-        reached, count = arguments.match(ahead)
+            self._read_with(None)
+        became, reached, count = arguments.match_object(event, is_checked, ahead)
+        if became != READ:
+            if not self._has_rest(event, became, is_checked):
+                return None
+            reached, count = arguments.match(ahead)
         while not reached:
             arguments.results = more_results(arguments.results)
             reached, count = arguments.match(ahead)
         return arguments.results.slot[:count].copy() if count else NO_SLOTS
 
+    def _has_rest(self, event: Event, became: int, is_checked: bool) -> bool:
+        """Have what a kernel left of an event read, too, or all; False if it has to be checked first."""
+        remainder, also = self._native.remainder, list[int]()
+        try:
+            if became == ODD:
+                return False
+            if became == REMAINS:
+                is_read = self._reader.read(remainder, self._code, self._label, also, is_checked=is_checked)
+                if self._native.learn(remainder):
+                    self._arguments.reading = self._native.reading
+            else:
+                self._code[:] = self._missing
+                is_read = self._reader.read(event, self._code, self._label, also, is_checked=is_checked)
+        except Full:
+            is_read = self._read_wide(event, also, is_checked)
+        finally:
+            remainder.clear()
+        if also:
+            self._tell(also)
+        return is_read
+
     def _tell(self, also: list[int]) -> None:
-        """Have the event satisfy these predicates, too, instead of those of the event before."""
-        events, self._has_also = self._arguments.events, True  # first: an interrupt may come at any line
+        """Have the event satisfy these predicates, too."""
+        events = self._arguments.events
         if len(also) > len(events.also):
             self._arguments.events = events = events._replace(also=np.zeros(2 * len(also), np.int32))
         events.also[: len(also)] = also
@@ -66,23 +87,28 @@ class SingleMatching:
 
     def _read_wide(self, event: Event, also: list[int], is_checked: bool) -> bool:
         """Read an event with more columns, begun anew if it would suffer from those of others."""
-        columns = self._reader.columns.wider(len(event))
-        if not columns.suit(len(event)):
-            columns = self._encoder.reader().columns
+        wider = self._reader.columns.wider(len(event))
+        self._read_with(wider if wider.suit(len(event)) else None)
         while True:
-            self._arguments.events = self._read_with(self._encoder.reader(columns))
             also.clear()
             try:
                 return self._reader.read(event, self._code, self._label, also, is_checked=is_checked)
             except Full:
-                columns = columns.wider(len(event))
+                self._read_with(self._reader.columns.wider(len(event)))
 
-    def _read_with(self, reader: RowReader) -> Events:
-        """Room for an event in the columns of a reader, which reads from now on."""
+    def _read_with(self, columns: EventColumns | None) -> None:
+        """Read events into these columns from now on, or into those there are at first."""
+        arguments = self._arguments
+        arguments.events, arguments.reading = self._prepared(columns), self._native.reading
+
+    def _prepared(self, columns: EventColumns | None) -> Events:
+        """Room for an event in some columns, and what reads it."""
+        self._reader = reader = self._encoder.reader(columns)
+        self._native = NativeSteps(reader)
         columns = reader.columns
         code = np.full((1, columns.room), MISSING, np.int32)
         label = np.zeros((1, columns.label_room), np.int64)
-        self._reader, self._code, self._label = reader, memoryview(code[0]), memoryview(label[0])
+        self._code, self._label = memoryview(code[0]), memoryview(label[0])
         self._missing = memoryview(code[0].copy())
         self._is_wide, self._has_also = columns.room > MOST_ROOM, False
         return self._encoder.events(code, label, [], columns)._replace(also=np.zeros(FIRST_ALSO, np.int32))

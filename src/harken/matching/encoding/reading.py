@@ -53,7 +53,7 @@ class RowReader:
     """Reads events for the predicates of one table, as they are now. For one thread: columns come as it reads."""
 
     def __init__(self, predicates: PredicateTable, columns: EventColumns) -> None:
-        self._predicates = predicates
+        self.predicates = predicates
         self.columns = columns
         self._steps: dict[str, Mapping[type, Step]] = {}
         """By name, what to do with values of the classes that have been met there."""
@@ -96,9 +96,13 @@ class RowReader:
                     also.extend(test.passed_by(value))  # type: ignore[arg-type]  # never a foreign one
         return True
 
+    def remembers(self, name: str) -> bool:
+        """Whether values under this name have been met, and what to do with them is known."""
+        return name in self._steps
+
     def _new_step(self, name: str, its_class: type) -> Step:
         """What to do with values of a class that has not been met under this name."""
-        of_name, attributes = self._steps.get(name), self._predicates.attributes
+        of_name, attributes = self._steps.get(name), self.predicates.attributes
         if of_name is None:
             if not attributes.concern(name):
                 if len(self._steps) < len(attributes) + MOST_UNASKED and name:
@@ -110,10 +114,10 @@ class RowReader:
 
     def _step(self, name: str, its_class: type) -> Step:
         if its_class is Foreign:
-            return _presence_step([self.columns.of(each) for each in presence_dimensions(self._predicates, name)])
-        of_attribute = self._predicates.by_attribute.get(name, {})
+            return _presence_step([self.columns.of(each) for each in presence_dimensions(self.predicates, name)])
+        of_attribute = self.predicates.by_attribute.get(name, {})
         of_kind, of_any = of_attribute.get(kind_of_class(its_class)), of_attribute.get(None)
-        looked_at = [self._predicates.tests_of(each.number) for each in (of_kind, of_any) if each is not None]
+        looked_at = [self.predicates.tests_of(each.number) for each in (of_kind, of_any) if each is not None]
         tests = tuple(each for each in looked_at if each is not None)
         presence = () if of_any is None else (self.columns.of(of_any),)
         if of_kind is None:

@@ -46,6 +46,8 @@ class Dimension:
         """How many look at this dimension."""
         self.has_huge = False
         """Whether a constant is, or was, a number that no integer of 64 bits can be."""
+        self.has_exact = False
+        """Whether a constant is, or was, a decimal that is compared by code of our own."""
         self.is_spare = False
         """Whether its number is listed among those that may be given to another."""
         self._uses: list[int] = [0]
@@ -83,9 +85,13 @@ class Dimension:
             self._uses.append(0)
         self.constants[code] = constant
         self.codes[constant] = code
-        self.has_huge |= _is_huge(constant)
+        self._note_sort(constant)
         self.version += 1
         return code
+
+    def _note_sort(self, constant: Value) -> None:
+        self.has_huge |= _is_huge(constant)
+        self.has_exact |= isinstance(constant, Exact)
 
     def held(self) -> list[Held]:
         """The constants in use, with their codes."""
@@ -101,7 +107,7 @@ class Dimension:
         for constant, code, uses in held:
             self.codes[constant] = code
             self.constants[code], self._uses[code] = constant, uses
-            self.has_huge |= _is_huge(constant)
+            self._note_sort(constant)
         self._free = [code for code in range(1, size) if self.constants[code] is None]
         self.version += 1
 

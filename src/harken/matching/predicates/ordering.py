@@ -88,6 +88,8 @@ class ConstantOrder:
         self._kind = kind
         self.epoch = 0
         """Changes whenever all labels do."""
+        self.has_exact = False
+        """Whether a constant is, or was, a decimal that is compared by code of our own."""
         self._uses: dict[Value, int] = {}
         self._labels: dict[Value, int] = {}
         self._sorted: list[Value] = []
@@ -116,6 +118,7 @@ class ConstantOrder:
         require(all(one < other for one, other in pairwise(labels)), "labels are not in order")
         require(all(-FARTHEST <= label <= FARTHEST for label in labels), "a label is out of bounds")
         self.epoch = epoch
+        self.has_exact = _has_exact(constants)
         self._sorted = [constant for constant, _, _ in held]
         self._labels = {constant: label for constant, label, _ in held}
         self._uses = {constant: uses for constant, _, uses in held if uses}
@@ -150,13 +153,14 @@ class ConstantOrder:
         if ordered is None:
             return None
         self._expected = set(ordered.new)
-        if ordered.is_whole:
+        if ordered.is_whole or _has_exact(ordered.new):  # those who read now compare with none of these
             return ordered
         self._labels.update(ordered.labels)
         return ordered._replace(labels={})
 
     def have(self, ordered: Ordered) -> Moved | None:
         """Have the constants ordered as was just told; if all labels are new, where the known ones moved."""
+        self.has_exact |= _has_exact(ordered.new)
         if ordered.constants is None:  # each of a few moves all that come after it
             for place, several in reversed(ordered.gaps):
                 self._sorted[place:place] = several
@@ -285,6 +289,10 @@ class ConstantOrder:
                 found = Floors.of([operand_of(value).integer for value in self._sorted], real)
             self._floors[real] = found
         return found
+
+
+def _has_exact(constants: Iterable[Value]) -> bool:
+    return any(isinstance(each, Exact) for each in constants)
 
 
 def _labels_at(known: Sequence[Value], labels: Mapping[Value, int], place: int, count: int) -> Sequence[int]:

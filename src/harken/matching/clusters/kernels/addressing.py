@@ -1,12 +1,13 @@
 """Handing a kernel many arrays at once: as one table of where they are, because taking each in costs time.
 
-The kernel takes six structures of layout.py. Their arrays, one structure after the other and each in the order in
-which its class declares them, have a row each in the table: address, and length along each of up to two axes.
+The kernel takes six structures of layout.py, and one of reading.py. Their arrays, one structure after the other
+and each in the order in which its class declares them, have a row each in the table: address, and length along
+each of up to two axes.
 
     first row   PredicateArrays.equal_first   0x7f3a5c0010   32    1
     next row    PredicateArrays.equal         0x7f3a5c2a40   512   1
     ...
-    last row    Results.slot                  0x7f3a5d9b90   64    1
+    last row    Reading.steps                 0x7f3a5d9b90   256   8
 
 Rows, types and axes all come from the classes: who adds an array declares it there, and nothing here changes. An
 address keeps nothing alive: so tables are made and changed by `Arguments` only, which holds what its table names.
@@ -26,14 +27,16 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 
-from harken.jit import tight
+from harken.jit import holding, tight
 from harken.matching.clusters.kernels.matching import match_events
 from harken.matching.kernels.layout import Blocks, Events, PredicateArrays, Results, Scratch, Tables
+from harken.matching.kernels.reading import FAILED, Reading
+from harken.model.events import Event
 
 Structure: TypeAlias = tuple[npt.NDArray[Any], ...]
 """A named tuple of arrays, of several types."""
 
-_STRUCTURES: tuple[type[Structure], ...] = (PredicateArrays, Tables, Blocks, Events, Scratch, Results)
+_STRUCTURES: tuple[type[Structure], ...] = (PredicateArrays, Tables, Blocks, Events, Scratch, Results, Reading)
 """What `match_at` takes, in the order of the table."""
 
 
@@ -74,7 +77,7 @@ class Arguments:
     writes the new address into the same table at once.
     """
 
-    __slots__ = ("_events", "_index", "_results", "_scratch", "table")
+    __slots__ = ("_events", "_index", "_reading", "_results", "_scratch", "_table", "_where")
 
     def __init__(
         self,
@@ -84,12 +87,13 @@ class Arguments:
         events: Events,
         scratch: Scratch,
         results: Results,
+        reading: Reading,
     ) -> None:
         self._index = predicates, tables, blocks
-        self._events, self._scratch, self._results = events, scratch, results
-        structures = (*self._index, events, scratch, results)
-        self.table = np.array([row for each in structures for row in rows_of(each)], np.int64)
-        """For `match_at`, and nobody else."""
+        self._events, self._scratch, self._results, self._reading = events, scratch, results, reading
+        structures = (*self._index, events, scratch, results, reading)
+        self._table = np.array([row for each in structures for row in rows_of(each)], np.int64)
+        self._where = self._table.ctypes.data
 
     @property
     def events(self) -> Events:
@@ -111,10 +115,20 @@ class Arguments:
         self._name(results)
         self._results = results
 
+    @property
+    def reading(self) -> Reading:
+        """What it takes to read events."""
+        return self._reading
+
+    @reading.setter
+    def reading(self, reading: Reading) -> None:
+        self._name(reading)
+        self._reading = reading
+
     def _name(self, structure: Structure) -> None:
         """Have the table name the arrays of a structure instead of those it names."""
         first = _FIRST[type(structure)]
-        self.table[first : first + len(structure)] = rows_of(structure)
+        self._table[first : first + len(structure)] = rows_of(structure)
 
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the environment
 
@@ -122,11 +136,19 @@ class Arguments:
             """As `match_events` of the first event."""
             return match_events(*self._index, self._events, 0, 1, self._scratch, ahead, self._results)
 
+        def match_object(self, event: Event, is_checked: bool, ahead: bool) -> tuple[int, int, int]:
+            """Nothing: Python is to read all of it."""
+            return FAILED, 0, 0
+
     else:
 
         def match(self, ahead: bool) -> tuple[int, int]:
             """As `match_events` of the first event."""
-            return match_at(self.table, ahead)
+            return match_at(self._where, ahead)
+
+        def match_object(self, event: Event, is_checked: bool, ahead: bool) -> tuple[int, int, int]:
+            """Read a dictionary, as `read_event` does: what became of it; then, if it is read, match it."""
+            return match_object_at(id(event), self._where, is_checked, ahead)
 
 
 def rows_of(structure: Structure) -> list[tuple[int, int, int]]:
@@ -140,17 +162,17 @@ def rows_of(structure: Structure) -> list[tuple[int, int, int]]:
 
 
 def structure_at(structure: type[Structure], first: int) -> Any:
-    """An intrinsic (table) that makes a structure of the arrays that the rows of a table, from the first on, name.
+    """An intrinsic (address) that makes a structure of the arrays that the rows of a table, from `first` on, name.
 
     numba's own carray, which makes one array, may not be used in kernels that count no references.
     """
     arrays = [types.Array(numba.from_dtype(item), axes, "C") for item, axes in fields_of(structure)]
 
-    def typed(typing_context: Any, table: Any) -> Any:
+    def typed(typing_context: Any, address: Any) -> Any:
         made = types.BaseTuple.from_types(arrays, structure)
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            words = make_array(signature.args[0])(context, builder, arguments[0]).data
+            words = builder.inttoptr(arguments[0], context.get_data_type(types.intp).as_pointer())
 
             def word(row: int, column: int) -> Any:
                 place = context.get_constant(types.intp, 3 * row + column)
@@ -162,7 +184,7 @@ def structure_at(structure: type[Structure], first: int) -> Any:
             ]
             return context.make_tuple(builder, made, values)
 
-        return made(table), generate
+        return made(types.intp), generate
 
     return intrinsic(typed)
 
@@ -187,13 +209,27 @@ def _array_at(context: Any, builder: Any, array: Any, address: Any, rows: Any, c
 
 
 if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the environment
-    _predicates, _tables, _blocks, _events, _scratch, _results = (
+    from harken.matching.kernels.objects import let_others_run, run_again
+    from harken.matching.kernels.reading import READ, read_event
+
+    _predicates, _tables, _blocks, _events, _scratch, _results, _reading = (
         structure_at(structure, first) for structure, first in _FIRST.items()
     )
 
     @tight
-    def match_at(at: npt.NDArray[np.int64], ahead: bool) -> tuple[int, int]:
+    def match_at(at: int, ahead: bool) -> tuple[int, int]:
         """`match_events` of one event, with all its structures in one table."""
         return match_events(
             _predicates(at), _tables(at), _blocks(at), _events(at), 0, 1, _scratch(at), ahead, _results(at)
         )
+
+    @holding
+    def match_object_at(event: int, at: int, is_checked: bool, ahead: bool) -> tuple[int, int, int]:
+        """Read an event, and if nothing of it remains, match it while others may run."""
+        became = read_event(event, is_checked, _reading(at), _events(at))
+        if became != READ:
+            return became, 0, 0
+        this_thread = let_others_run()
+        reached, count = match_at(at, ahead)
+        run_again(this_thread)
+        return became, reached, count

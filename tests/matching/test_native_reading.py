@@ -1,0 +1,227 @@
+"""Single events are read by a kernel once their names have been met; what it finds is what Python finds."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+from decimal import Decimal
+
+import numba
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harken import Engine
+from harken.errors import EventError
+from harken.matching.kernels.reading import ODD, READ, REMAINS
+
+pytestmark = pytest.mark.kernel
+
+COMPILED = not numba.config.DISABLE_JIT
+
+CONSTANTS = {
+    "n": ["-3", "0", "1", "7", "2.5", "1e300", "9223372036854775807", "-9223372036854775808"],
+    "e": ["0", "0.1", "0.10000000000000000001", "9223372036854775808.0", "100000000000000000000.0"],
+    "t": ["''", "'a'", "'b'", "'ba'", "'Zürich'", "'\U0001f600'", "'\uffff'"],
+    "m": ["1", "'a'", "TRUE", "2.5"],
+}
+"""By attribute: of one kind, with decimals that no float says, texts, and of several kinds."""
+
+VALUES = [
+    *(-4, -3, 0, 1, 2, 7, 8, 2**63 - 1, -(2**63), 2**62, 2**63, 10**30),
+    *(-0.0, 0.1, 0.5, 2.5, 2.6, 1e300, 1e301, float(2**63), float("inf"), float("-inf"), float("nan")),
+    *("", "a", "aa", "b", "bb", "ba", "Zürich", "Genève", "\U0001f600", "\uffff", "\ud800", "z" * 1_000),
+    *(True, False, None, Decimal("0.1"), [1]),
+]
+
+
+def conditions():
+    """Conditions of every shape that has codes, labels or presence of its own."""
+    for name, constants in CONSTANTS.items():
+        yield f"{name} IS NULL"
+        for constant in constants:
+            yield f"{name} = {constant}"
+            if constant != "TRUE":
+                yield f"{name} < {constant}"
+                yield f"{name} >= {constant} AND n >= 0"
+            yield f"{name} != {constant} AND n = 1"
+        yield f"{name} IN ({', '.join(constants)})"
+    yield "n IS NOT NULL"
+
+
+def loaded(algorithm):
+    engine = Engine(algorithm)
+    engine.subscribe_many(enumerate(conditions()))
+    return engine
+
+
+@pytest.fixture(scope="module", params=["dynamic", "static", "propagation"])
+def engine(request):
+    return loaded(request.param)
+
+
+@pytest.fixture(scope="module")
+def judge():
+    return loaded("reference")
+
+
+def answer(engine, event):
+    try:
+        return sorted(engine.match(event))
+    except EventError as error:
+        return str(error)
+
+
+def became(engine, event, *, is_checked=False):
+    """What becomes of an event in the kernel that reads it."""
+    matcher = engine._matcher
+    workspace = matcher._workspace()
+    single = workspace.single or matcher._new_single(workspace)
+    try:
+        return single._arguments.match_object(event, is_checked, True)[0]
+    finally:
+        single._native.remainder.clear()
+
+
+events = st.dictionaries(st.sampled_from([*CONSTANTS, "unasked"]), st.sampled_from(VALUES), max_size=5)
+
+
+@settings(max_examples=300, deadline=None)
+@given(events)
+def test_an_event_read_by_a_kernel_is_answered_as_one_read_by_python(engine, judge, event):
+    wanted = answer(judge, event)
+    for _ in range(2):  # the first time, some of it is new to the kernel
+        assert answer(engine, event) == wanted
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(list(CONSTANTS)), st.integers() | st.floats() | st.text() | st.booleans())
+def test_any_plain_value_is_answered_as_python_does(engine, judge, name, value):
+    for event in ({name: value}, {name: value, "n": 1}):
+        for _ in range(2):
+            assert answer(engine, event) == answer(judge, event)
+
+
+@pytest.mark.skipif(not COMPILED, reason="without compilation, Python reads all")
+class TestCompiled:
+    """What a kernel reads, and what it leaves."""
+
+    def test_plain_values_under_names_that_were_met_are_all_read_by_the_kernel(self):
+        engine = loaded("dynamic")
+        event = {"n": 3, "t": "Zürich", "m": True, "unasked": "x" * 100, "other": 1.5}
+        engine.match(event)
+        assert became(engine, event) == READ
+        assert became(engine, {**event, "n": 2.5, "unasked": "Genève"}) == REMAINS  # of other classes
+        engine.match({**event, "n": 2.5})
+        assert became(engine, {**event, "n": -7.25, "gone": None}) == READ
+
+    def test_numbers_beside_decimals_that_take_code_to_compare_are_left_for_python(self, engine):
+        for value in (1, 0.1, 7.5):
+            engine.match({"e": value})
+            assert became(engine, {"e": value}) == REMAINS
+
+    @pytest.mark.parametrize("value", [2**63, float("nan"), "\ud800", [1], {"y": 1}, Decimal(1), b"x"])
+    def test_what_has_to_be_checked_is_odd(self, engine, value):
+        for name in ("n", "t", "unasked"):
+            engine.match({"n": 1, "t": "a", "unasked": 1})
+            engine.match({"n": 1.5, "t": 1, "unasked": "a"})
+            for each in (1, "a", 1.5):
+                engine.match({name: each})
+            assert became(engine, {name: value}) == ODD
+
+    @pytest.mark.parametrize("name", [1, "", None, ("x",)])
+    def test_names_that_are_none_are_odd_or_left_for_python(self, engine, name):
+        for value in (1, None):
+            assert became(engine, {"n": 1, name: value}) in (ODD, REMAINS)
+
+    def test_as_many_names_as_come_are_learnt(self):
+        engine = Engine("dynamic")
+        engine.subscribe_many((at, f"a{at} = {at}") for at in range(300))
+        for at in [*range(300), *range(300)]:  # when columns run out, all is begun anew
+            assert engine.match({f"a{at}": at}) == [at]
+        for at in range(300):
+            assert became(engine, {f"a{at}": at}) == READ
+            assert engine.match({f"a{at}": at, "more": at}) == [at]
+
+    def test_nothing_is_kept_of_events(self, engine):
+        class Watched(str):
+            pass
+
+        value = Watched("a")
+        for event in ({"n": value}, {"fresh": value}, {"t": "a", "m": value}):
+            engine.match(event)
+            event.clear()
+        gc.collect()
+        assert sys.getrefcount(value) == 2
+
+    def test_references_are_neither_won_nor_lost(self, engine):
+        name, value = "".join(["t", ""]), "".join(["ba", "q"])
+        event = {name: value, "n": 10**9}
+        engine.match(event)
+        before = [sys.getrefcount(each) for each in (name, value, event, event["n"])]
+        for _ in range(1_000):
+            engine.match(event)
+        assert [sys.getrefcount(each) for each in (name, value, event, event["n"])] == before
+
+
+def test_constants_that_come_and_go_are_known_to_the_next_event(engine, judge):
+    event = {"n": 41, "t": "new", "m": 41.5}
+    for each in (engine, judge):
+        each.match(event)
+        each.subscribe(10_000, "n = 41 AND t >= 'new' AND m < 42")
+    assert 10_000 in engine.match(event)
+    assert answer(engine, event) == answer(judge, event)
+    for each in (engine, judge):
+        each.unsubscribe(10_000)
+    assert answer(engine, event) == answer(judge, event)
+
+
+def test_a_decimal_that_comes_later_is_compared_exactly():
+    engine, judge = Engine("dynamic"), Engine("reference")
+    for each in (engine, judge):
+        each.subscribe_many([(1, "x < 0.1"), (2, "x = 5")])
+    for value in (0.1, 5, 0.05):
+        assert answer(engine, {"x": value}) == answer(judge, {"x": value})
+    for each in (engine, judge):
+        each.subscribe_many([(3, "x < 0.10000000000000000001"), (4, "x = 0.10000000000000000001")])
+    for value in (0.1, 5, 0.05, Decimal("0.10000000000000000001")):
+        for _ in range(2):
+            assert answer(engine, {"x": value}) == answer(judge, {"x": value})
+
+
+def test_events_that_another_thread_changes_are_matched_as_they_were_at_one_moment(engine):
+    """All of `n`, `t` and `m` change in one step, and so does how large the dictionary is."""
+    engine.subscribe(20_000, "n = 1 AND t = 'a' AND m = 1")
+    engine.subscribe(20_001, "n = 7 AND t = 'b' AND m = 2.5")
+    engine.subscribe(20_002, "n = 1 AND t = 'b'")
+    event = {"n": 1, "t": "a", "m": 1}
+    stop = threading.Event()
+
+    def change():
+        states = [{"n": 1, "t": "a", "m": 1}, {"n": 7, "t": "b", "m": 2.5}]
+        for at in range(10**9):
+            event.update(states[at % 2])
+            for key in range(at % 40):
+                event[f"k{key}"] = 10**6 + key
+            for key in range(at % 40):
+                del event[f"k{key}"]
+            if stop.is_set():
+                return
+
+    others = [threading.Thread(target=change)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for each in others:
+            each.start()
+        for _ in range(2_000):
+            found = set(engine.match(event)) & {20_000, 20_001, 20_002}
+            assert found in ({20_000}, {20_001})
+    finally:
+        stop.set()
+        sys.setswitchinterval(interval)
+        for each in others:
+            each.join()
+        for id in (20_000, 20_001, 20_002):
+            engine.unsubscribe(id)
