@@ -281,7 +281,8 @@ class ClusterStore:
     def _found_digits(self) -> Digits:
         """What values add to the keys of open tables, numbered: many have a digit in common."""
         known = {(0, 0, 0): NOTHING}
-        rows = [[table, *self._digits_of(table, known)] for table in open_tables(self._closed.values)]
+        wide_last = sorted(open_tables(self._closed.values), key=lambda table: self._filter.values[table] > 0)
+        rows = [[table, *self._digits_of(table, known)] for table in wide_last]
         longest = max(map(len, rows), default=1) - 1
         # As many as kernels have written out.
         digit = np.full((len(rows), 1 + (2 if longest <= 2 else max(4, longest))), NOTHING, np.int32)
@@ -513,6 +514,7 @@ class ClusterStore:
         """Have these filters; nothing has changed since they were made."""
         self.filters = filtered.filters
         self._filter.values[:] = filtered.first
+        self._digits = None
 
     def is_untidy(self, predicates: PredicateArrays) -> bool:
         """Whether clusters take far more room than they need, or filters are not where they would pay."""

@@ -156,8 +156,9 @@ class ClusterMatcher(ChangingClusters):
 
     def _fitted(self, old: Workspace | None) -> Workspace:
         index = self._index
-        digits = len(index.tables.digits)
-        return Workspace.fit(old, index, index.predicates, self._most_places(), digits)
+        tables, places = index.tables, self._most_places()
+        together = len(tables.digit) if (tables.filter < 0).any() else 0
+        return Workspace.fit(old, index, index.predicates, places, len(tables.digits), together)
 
     def check_parallel(self, parallel: Parallel) -> None:
         """Threads can match in every way there is."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,8 @@ from harken.matching.kernels.layout import (
     ALWAYS,
     CHECKS,
     COUNTERS,
+    GROUP,
+    GROUP_COLUMNS,
     NO_VALUE,
     PAIRED,
     REPEATS,
@@ -67,22 +69,33 @@ class Workspace:
 
     @classmethod
     def fit(
-        cls, old: Workspace | None, index: object, predicates: PredicateArrays, places: int, columns: int = 0
+        cls,
+        old: Workspace | None,
+        index: object,
+        predicates: PredicateArrays,
+        places: int,
+        columns: int = 0,
+        together: int = 0,
     ) -> Workspace:
         """A workspace for an index of these predicates, made of the old one if it can be.
 
-        There is room for so many places that an event may open, and so many digits of keys.
+        There is room for so many places that an event may open, so many digits of keys, and so many tables that
+        events look into together.
 
         The old one may not be used any more: what is known of predicates is known of this index only.
         """
         known, dimensions = len(predicates.initial), len(predicates.equal_first)
         if old is None:
-            made = cls(index, _scratch(known, dimensions, places, columns), first_results())
+            made = cls(index, _scratch(known, dimensions, places, columns, together), first_results())
         else:
             scratch = old.scratch
             fits = len(scratch.touched) >= known and len(scratch.places) >= RING * places
-            if not fits or len(scratch.columns) < columns or len(scratch.value) <= dimensions:
-                scratch = _scratch(known, dimensions, places, columns)._replace(counts=scratch.counts)
+            fits &= len(scratch.columns) >= columns and len(scratch.value) > dimensions
+            has_group = (
+                len(scratch.group_found) >= 2 * GROUP * together and len(scratch.group_digits) >= GROUP * columns
+            )
+            if not fits or (together and not has_group):
+                scratch = _scratch(known, dimensions, places, columns, together)._replace(counts=scratch.counts)
             made = cls(index, scratch, old.results, events=old.events, matches=old.matches)
         made.scratch.truth[:known] = predicates.initial
         made.scratch.value[1:] = NO_VALUE
@@ -172,8 +185,8 @@ def _results(room: int) -> Results:
     return Results(np.empty(room, np.int64), np.empty(room, np.int64))
 
 
-def _scratch(known: int, dimensions: int, places: int, columns: int) -> Scratch:
-    """Scratch for so many predicates, dimensions, places that an event may open, and digits of keys."""
+def _scratch(known: int, dimensions: int, places: int, columns: int, together: int) -> Scratch:
+    """Scratch for so many predicates, dimensions, places of events, digits, and tables looked into at once."""
     room = known + known // 2 + 64
     short = np.zeros(SHORT_SHIFT + max(room, SHORT_NUMBERS), np.uint8)
     short[ALWAYS] = TRUE
@@ -191,4 +204,18 @@ def _scratch(known: int, dimensions: int, places: int, columns: int) -> Scratch:
         np.zeros(COUNTERS, np.int64),
         np.zeros(columns + columns // 2, np.int32),
         np.zeros(PAIRED * SECTORS, np.int64),
+        *_group_scratch(columns + columns // 2, together + together // 4),
+    )
+
+
+def _group_scratch(columns: int, together: int) -> tuple[npt.NDArray[Any], ...]:
+    """What is at hand of events that look into so many tables together."""
+    group = GROUP if together else 0
+    return (
+        np.zeros(group * GROUP_COLUMNS, np.uint16),
+        np.zeros(group * columns, np.int64),
+        np.zeros(group, np.int64),
+        np.zeros(SHORT_SHIFT + SHORT_NUMBERS if together else 0, np.uint32),
+        np.zeros(2 * group * together, np.uint32),
+        np.zeros(group + 1, np.int64),
     )

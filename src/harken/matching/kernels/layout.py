@@ -153,7 +153,8 @@ class Tables(NamedTuple):
     radix: npt.NDArray[np.int64]
     """Codes below this have a place."""
     digit: Matrix[np.int32]
-    """A row for each open key table: its number, and which digits add up to its keys, two or at least four."""
+    """A row for each open key table, those with wide filters last: its number, and which digits add up to its
+    keys, two or at least four."""
     digits: Matrix[np.int64]
     """What keys are made of, each once however many tables have it: one row (below) per digit."""
     closed: npt.NDArray[np.bool_]
@@ -244,6 +245,10 @@ RING = 16
 """Events under way, at most."""
 
 
+GROUP, GROUP_COLUMNS = 1_024, 128
+"""Events that are looked up together (clusters/kernels/together.py), and columns of codes that they may have."""
+
+
 class Scratch(NamedTuple):
     """The state of one matching call; the index itself is only read."""
 
@@ -273,6 +278,18 @@ class Scratch(NamedTuple):
     """By digit: the column of its dimension in the events at hand."""
     sectors: npt.NDArray[np.int64]
     """The sectors in use that an event opens."""
+    group_code: npt.NDArray[np.uint16]
+    """Of events that are looked up together, GROUP at most: codes, an event a row. None if no events are."""
+    group_digits: npt.NDArray[np.int64]
+    """What each adds to keys, by digit."""
+    group_keys: npt.NDArray[np.int64]
+    """The keys that each has in one table."""
+    group_words: npt.NDArray[np.uint32]
+    """By word of filters: the column of codes, and the code there, that make it true."""
+    group_found: npt.NDArray[np.uint32]
+    """What filters let through: in the first half events and rows of `Tables.digit`, in the second rows alone."""
+    group_first: npt.NDArray[np.int64]
+    """By event: where in the second half its rows end."""
 
 
 VISITS, CHECKS, TOUCHED, REPEATS, COUNTERS = range(5)

@@ -1,7 +1,7 @@
 """An event from its dictionary to codes and labels, without a line of Python for each value.
 
-It does what `RowReader.read` does, with plain values under names that have been met before, and leaves to that what
-else there is. Without compilation that is all.
+It does what `RowReader.read` does, with plain values under names that have been met before, and leaves to that
+what else there is. Without compilation that is all.
 """
 
 from __future__ import annotations

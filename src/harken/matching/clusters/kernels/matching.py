@@ -18,6 +18,13 @@ from harken.matching.clusters.kernels.opening import (
     find_columns,
     open_event,
     sift,
+    some_have_filters,
+)
+from harken.matching.clusters.kernels.together import (
+    look_up_together,
+    open_let_through,
+    tables_together,
+    translate_words,
 )
 from harken.matching.kernels.layout import (
     AFTER,
@@ -25,7 +32,7 @@ from harken.matching.kernels.layout import (
     CAPACITY,
     CHECKS,
     FALSE,
-    FILTER,
+    GROUP,
     HEADER,
     LENGTH,
     LINE,
@@ -409,13 +416,23 @@ def match_events(
     """
     found, listed, checked = 0, 0, start
     most = len(scratch.candidates) // 2 - len(scratch.places) // RING
-    has_filters = len(blocks.filters) > FILTER
+    together = tables_together(tables, events, scratch, stop - start)
+    if together > 0:
+        translate_words(predicates, events, scratch)
+    has_filters = some_have_filters(tables, together)
     find_columns(tables, events, scratch)
     for ahead_of in range(start, stop + STAGE):
         if ahead_of < stop:
             if ahead:
                 fetch_event(events, ahead_of + STAGE)
-            open_event(predicates, tables, blocks, events, ahead_of, scratch, ahead)
+            in_group = (ahead_of - start) % GROUP
+            if together > 0 and in_group == 0:
+                size = min(GROUP, stop - ahead_of)
+                if not look_up_together(tables, blocks, events, ahead_of, size, together, scratch):
+                    together, has_filters = 0, True
+            open_event(predicates, tables, blocks, events, ahead_of, together, scratch, ahead)
+            if together > 0:
+                open_let_through(tables, scratch, ahead_of, in_group)
         step = ahead_of - STAGE
         if step < start:
             continue

@@ -79,6 +79,7 @@ def find_digits(tables: Tables, its_code: npt.NDArray[np.int32], scratch: Scratc
 @called
 def key_places(
     tables: Tables,
+    first_row: int,
     filters: npt.NDArray[np.uint16],
     directory: npt.NDArray[np.uint32],
     digits: npt.NDArray[np.int64],
@@ -88,11 +89,13 @@ def key_places(
 ) -> int:
     """Collect, from places[into] on, where in the directory the keys of these digits are, and their filters.
 
+    In all open key tables but the first so many.
+
     Built into a kernel, this would be short of registers: each step would fetch from memory where arrays are.
     Indices are made unsigned, here and below: those of numbers that might be negative are looked at first.
     """
     digit, width = tables.digit, tables.digit.shape[1]
-    for row in range(len(digit)):
+    for row in range(first_row, len(digit)):
         # Written out: a loop over two or four takes twice as long.
         key = digits[np.uint32(digit[row, 1])] + digits[np.uint32(digit[row, 2])]
         if width > 3:
@@ -127,20 +130,32 @@ def key_place(tables: Tables, events: Events, event: int, table: int) -> int:
 
 
 @part
+def some_have_filters(tables: Tables, first_row: int) -> bool:
+    """Whether keys have filters in an open key table, but for the first so many."""
+    some = False
+    for row in range(first_row, len(tables.digit)):
+        some |= tables.filter[tables.digit[row, 0]] != 0
+    return some
+
+
+@part
 def open_event(
     predicates: PredicateArrays,
     tables: Tables,
     blocks: Blocks,
     events: Events,
     step: int,
+    together: int,
     scratch: Scratch,
     ahead: bool,
 ) -> None:
-    """Collect the directory entries of all access paths that an event opens."""
+    """Collect the directory entries of all access paths that an event opens, but for the first key tables."""
     places, touched, code = scratch.places, scratch.touched, events.code
     begin, event = step % RING * (len(places) // RING), event_at(events, step)
-    find_digits(tables, code[event], scratch)
-    into = key_places(tables, blocks.filters, blocks.directory, scratch.digits, places, begin, ahead)
+    into = begin
+    if together < len(tables.digit):
+        find_digits(tables, code[event], scratch)
+        into = key_places(tables, together, blocks.filters, blocks.directory, scratch.digits, places, begin, ahead)
     if tables.population[PREDICATE_TABLE] > 0:
         for at in range(satisfied(predicates, events, event, touched)):
             places[into] = tables.base[PREDICATE_TABLE] + touched[at]
