@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from harken import Engine
 from harken.errors import EventError
-from harken.matching.kernels.reading import ODD, READ, REMAINS
+from harken.matching.encoding import native
+from harken.matching.kernels.reading import CLASSES, ODD, PLACES, READ, REMAINS
 
 pytestmark = pytest.mark.kernel
 
@@ -163,6 +164,28 @@ class TestCompiled:
         for _ in range(1_000):
             engine.match(event)
         assert [sys.getrefcount(each) for each in (name, value, event, event["n"])] == before
+
+
+@pytest.mark.parametrize("constants", [range(-50, 50, 7), range(0, 10**7, 10**6), [5], [2**63 - 1, 2**63 - 3]])
+def test_labels_that_are_looked_up_by_place_after_many_events_are_the_same(monkeypatch, constants):
+    monkeypatch.setattr(native, "MANY", 40)
+    engine, judge = Engine("dynamic"), Engine("reference")
+    asked = [f"x {operator} {constant}" for constant in constants for operator in ("<", ">=", ">")]
+    for each in (engine, judge):
+        each.subscribe_many(enumerate([*asked, f"x > {min(constants)}.5 AND y <= 3"]))
+    values = {near for constant in constants for near in range(constant - 2, constant + 3) if near < 2**63}
+    values |= {-(2**63), 2**63 - 1, 0, 10**9}
+    for _ in range(8):
+        for value in sorted(values):
+            event = {"x": value, "y": 3}
+            assert answer(engine, event) == answer(judge, event)
+    if COMPILED:
+        known = engine._matcher._workspace().single._native
+        by_place = {name: bool(known.reading.steps[CLASSES * at, PLACES]) for name, at in known._names.items()}
+        # Python reads numbers beside 9223372036854775807.5, which is no float.
+        assert by_place == (
+            {"y": True} if max(constants) == 2**63 - 1 else {"x": max(constants) < 10**6, "y": True}
+        )
 
 
 def test_constants_that_come_and_go_are_known_to_the_next_event(engine, judge):

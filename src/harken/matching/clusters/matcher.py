@@ -91,6 +91,7 @@ class ClusterMatcher(ChangingClusters):
                 slots = each_once(slots)
             workspace.count(1, len(slots))
             if workspace.events >= OBSERVED:
+                single.note(OBSERVED)
                 self._note(workspace, single.events)
             return slots
         except BaseException as error:  # an interrupt, perhaps where events got other columns

@@ -55,6 +55,10 @@ class SingleMatching:
             reached, count = arguments.match(ahead)
         return arguments.results.slot[:count].copy() if count else NO_SLOTS
 
+    def note(self, events: int) -> None:
+        """So many have been matched since this was last said."""
+        self._native.note(events)
+
     def _has_rest(self, event: Event, became: int, is_checked: bool) -> bool:
         """Have what a kernel left of an event read, too, or all; False if it has to be checked first."""
         remainder, also = self._native.remainder, list[int]()

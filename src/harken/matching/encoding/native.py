@@ -12,24 +12,31 @@ from harken.matching.kernels.reading import (
     CLASSES,
     CODE_COLUMN,
     CODES,
+    HIGHEST,
     IS_KNOWN,
     LABEL_COLUMN,
     LABELS,
+    LOWEST,
     NAMES,
     NONE,
     ORDERED,
+    PLACES,
     PRESENCE_COLUMN,
     REMAINDER,
     STEP,
     Reading,
 )
+from harken.matching.predicates.ordering import ConstantOrder
 from harken.model.foreign import FlatValue
-from harken.model.values import kind_of_class
+from harken.model.values import Kind, kind_of_class
 
 PLAIN = int, str, float, bool
 """Classes whose values kernels read, in the order in which these number them."""
 
 FIRST_NAMES = 64
+
+MANY = 1_024
+"""Events after which it pays to have labels by place."""
 
 
 class NativeSteps:
@@ -45,6 +52,9 @@ class NativeSteps:
         """Names and classes of which it has been seen whether kernels can read them."""
         self._named: list[object] = []
         """Whatever steps have addresses of."""
+        self._labelled: dict[int, ConstantOrder] = {}
+        """By step: the order that ints are labelled by, one after the other looked up among its constants."""
+        self._events = 0
         self.remainder: dict[str, FlatValue] = {}
         """What is left of an event for Python to read."""
         objects = np.zeros(CLASS + CLASSES, np.int64)
@@ -67,18 +77,37 @@ class NativeSteps:
                     self._have(name, its_class, step)
         return self.reading is not before
 
+    def note(self, events: int) -> None:
+        """So many events more have been read."""
+        self._events += events
+        if self._events >= MANY:
+            while self._labelled:
+                self._have_places(*self._labelled.popitem())
+
+    def _have_places(self, row: int, order: ConstantOrder) -> None:
+        """Have the labels of ints by place, if their constants lie close enough together."""
+        labels, lowest = order.labels_by_place()
+        if labels is not None:
+            step = self.reading.steps[row]
+            self._named.append(labels)
+            step[[LOWEST, HIGHEST]] = lowest, lowest + len(labels) - 1
+            step[PLACES] = labels.ctypes.data
+
     def _have(self, name: str, its_class: type, step: dict[int, int]) -> None:
         number = self._names.get(name, len(self._names))
         steps = self.reading.steps
         if number * CLASSES == len(steps):
             steps = np.concatenate([steps, np.zeros_like(steps)])
             self.reading = self.reading._replace(steps=steps)
-        row = steps[number * CLASSES + PLAIN.index(its_class)]
+        at = number * CLASSES + PLAIN.index(its_class)
+        row = steps[at]
         row[[CODE_COLUMN, LABEL_COLUMN, PRESENCE_COLUMN]] = NOWHERE
         for column, what in step.items():
             row[column] = what
         row[IS_KNOWN] = True
         self._names[name] = number
+        if its_class is int and LABELS in step:
+            self._labelled[at] = self._reader.predicates.by_attribute[name][Kind.NUMBER].order
 
     def _step(self, name: str, its_class: type) -> dict[int, int] | None:
         """What kernels do with values of a class; None if they can't."""

@@ -48,6 +48,9 @@ class SingleEvents(Protocol):
     def events(self) -> Events:
         """The event that was matched last."""
 
+    def note(self, events: int) -> None:
+        """So many have been matched since this was last said."""
+
     def match(self, event: Event, ahead: bool, *, is_checked: bool = True) -> Slots | None:
         """The slots that match, each perhaps several times. None if the event has to be checked first."""
 

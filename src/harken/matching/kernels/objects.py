@@ -101,6 +101,17 @@ def class_of(typing_context: Any, value: Any) -> Any:
 
 
 @_intrinsic
+def word_at(typing_context: Any, words: Any, place: Any) -> Any:
+    """A word of an array of words, which begins at an address."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        words = builder.inttoptr(arguments[0], _WORD.as_pointer())
+        return builder.load(builder.gep(words, [arguments[1]]))
+
+    return types.intp(types.intp, types.intp), generate
+
+
+@_intrinsic
 def next_item(typing_context: Any, dictionary: Any, position: Any) -> Any:
     """From a position on, where the next item is looked for, its key and its value; -1 at the end."""
     made = types.UniTuple(types.intp, 3)

@@ -15,10 +15,14 @@ import numpy.typing as npt
 from harken.jit import part
 from harken.matching.kernels.layout import MISSING, UNLISTED, Events, Matrix
 
-IS_KNOWN, CODES, CODE_COLUMN, LABELS, ORDERED, LABEL_COLUMN, PRESENCE_COLUMN, STEP = range(8)
+IS_KNOWN, CODES, CODE_COLUMN, LABELS, ORDERED, LABEL_COLUMN, PRESENCE_COLUMN = range(7)
 """Columns of a step: whether there is one; the dictionary of codes, or 0 if values have none, and the column where
 the code goes; the dictionary of labels, the list of constants in order, and the column of labels; and another
-column of codes, which only says that there is a value. Columns are -1 where there is none."""
+column of codes, which only says that there is a value. Columns of events are -1 where there is none."""
+
+PLACES, LOWEST, HIGHEST, STEP = range(7, 11)
+"""Further ones, for ints: where their labels are, one after the other, or 0; and the first and the last of these
+ints, which stand for all beyond."""
 
 NAMES, REMAINDER, NONE, CLASS = range(4)
 """The objects: numbers by name; a dictionary for what Python has to read; None; and from here on the classes."""
@@ -53,6 +57,7 @@ if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the e
         size_of_list,
         size_of_text,
         whole,
+        word_at,
     )
 
     @part
@@ -107,7 +112,11 @@ if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the e
         if column >= 0:
             events.code[0, column] = whole(found) if found else UNLISTED
         if label_column >= 0:
-            events.label[0, label_column] = label_of(value, steps[at, LABELS], steps[at, ORDERED])
+            if steps[at, PLACES]:
+                place = min(max(whole(value), steps[at, LOWEST]), steps[at, HIGHEST]) - steps[at, LOWEST]
+                events.label[0, label_column] = word_at(steps[at, PLACES], place)
+            else:
+                events.label[0, label_column] = label_of(value, steps[at, LABELS], steps[at, ORDERED])
         if steps[at, PRESENCE_COLUMN] >= 0:
             events.code[0, steps[at, PRESENCE_COLUMN]] = UNLISTED
         return True

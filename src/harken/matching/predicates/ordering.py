@@ -240,17 +240,23 @@ class ConstantOrder:
             into[:] = self._labels_by_search(values)
 
     def _dense_for(self, count: int) -> tuple[npt.NDArray[np.int64] | None, int]:
-        """The labels of all integers from one below the constants to one above, and the first of these.
+        """As `labels_by_place`, but None unless so many have been searched for that it pays."""
+        floors = self._floors_for(real=False).values
+        self._searched += count
+        if self._dense is None and len(floors) and self._searched <= int(floors[-1]) - int(floors[0]) + 3:
+            return None, 0
+        return self.labels_by_place()
 
-        None unless they are few, and as many as that have been searched for: else it would not pay.
+    def labels_by_place(self) -> tuple[npt.NDArray[np.int64] | None, int]:
+        """The labels of all integers from one below the constants to one above, and the first of these integers.
+
+        None if they are many, or there are none.
         """
         floors = self._floors_for(real=False).values
         first, last = (int(floors[0]), int(floors[-1])) if len(floors) else (0, DENSE)
-        size = last - first + 3
-        if size > DENSE or first == INT_MIN or last == INT_MAX:
+        if last - first + 3 > DENSE or first == INT_MIN or last == INT_MAX:
             return None, first
-        self._searched += count
-        if self._dense is None and self._searched > size:
+        if self._dense is None:
             self._dense = self._labels_by_search(np.arange(first - 1, last + 2))
         return self._dense, first - 1
 
