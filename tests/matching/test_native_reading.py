@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import numba
@@ -12,10 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harken import Engine
+from harken import Engine, Parallel
 from harken.errors import EventError
 from harken.matching.encoding import native
-from harken.matching.kernels.reading import CLASSES, ODD, PLACES, READ, REMAINS
+from harken.matching.kernels.reading import CLASSES, FAILED, MOST, ODD, PLACES, READ, REMAINS
+from harken.model.events import is_flat
 
 pytestmark = pytest.mark.kernel
 
@@ -122,19 +124,62 @@ class TestCompiled:
             engine.match({"e": value})
             assert became(engine, {"e": value}) == REMAINS
 
-    @pytest.mark.parametrize("value", [2**63, float("nan"), "\ud800", [1], {"y": 1}, Decimal(1), b"x"])
-    def test_what_has_to_be_checked_is_odd(self, engine, value):
+    @pytest.mark.parametrize("value", [2**63, float("nan"), "\ud800", "Genève", [1], {"y": 1}, Decimal(1), b"x"])
+    def test_what_is_not_plain_is_left_for_python_unless_nobody_asks(self, engine, value):
         for name in ("n", "t", "unasked"):
-            engine.match({"n": 1, "t": "a", "unasked": 1})
-            engine.match({"n": 1.5, "t": 1, "unasked": "a"})
-            for each in (1, "a", 1.5):
+            for each in (1, "a", 1.5, [1]):
                 engine.match({name: each})
-            assert became(engine, {name: value}) == ODD
+        for name in ("n", "t"):
+            assert became(engine, {name: value}) == REMAINS
+        assert became(engine, {"unasked": value}) == (REMAINS if type(value) is dict else READ)
 
     @pytest.mark.parametrize("name", [1, "", None, ("x",)])
     def test_names_that_are_none_are_odd_or_left_for_python(self, engine, name):
         for value in (1, None):
             assert became(engine, {"n": 1, name: value}) in (ODD, REMAINS)
+
+    def test_events_of_thousands_of_attributes_are_left_for_python_as_others_wait_meanwhile(self, engine):
+        wide = {f"w{at}": at for at in range(MOST + 1)}
+        assert became(engine, wide) == FAILED
+        wide.popitem()
+        assert became(engine, wide) != FAILED
+
+    def test_texts_take_no_more_room_once_they_have_been_matched(self, engine):
+        texts = ["ü" * 1_000, "日本" * 500, "\U0001f600" * 300, "a" * 1_000]
+        before = [sys.getsizeof(each) for each in texts]
+        for _ in range(3):
+            for each in texts:
+                engine.match({"t": each, "unasked": each})
+        assert [sys.getsizeof(each) for each in texts] == before
+
+    def test_what_is_left_for_python_is_read_without_a_look_at_the_rest(self, engine, monkeypatch):
+        event = {
+            "n": 1,
+            "t": "a",
+            "unasked": [1, 2],
+            "at": datetime(2026, 1, 1, tzinfo=UTC),
+            "shop": {"name": "x"},
+        }
+        wanted = engine.match(event)
+        monkeypatch.setattr("harken.engine.checked_event", None)
+        assert engine.match(event) == wanted
+
+    def test_whenever_memory_runs_out_that_is_what_is_said_and_the_next_event_is_matched(self):
+        testing = pytest.importorskip("_testcapi")
+        engine = Engine("dynamic")
+        constants = [2**62 + at for at in range(40)]
+        engine.subscribe_many((at, f"x < {constant} AND x != {constant}") for at, constant in enumerate(constants))
+        event = {"x": 4.7e18}
+        wanted = engine.match(event)
+        for step in range(60):
+            try:
+                testing.set_nomemory(step, step + 1)
+                engine.match(event)
+            except MemoryError:
+                pass
+            finally:
+                testing.remove_mem_hooks()
+            assert engine.match(event) == wanted
 
     def test_as_many_names_as_come_are_learnt(self):
         engine = Engine("dynamic")
@@ -249,3 +294,67 @@ def test_events_that_another_thread_changes_are_matched_as_they_were_at_one_mome
             each.join()
         for id in (20_000, 20_001, 20_002):
             engine.unsubscribe(id)
+
+
+def test_events_with_nothing_under_a_name_do_not_keep_auto_from_comparing(caplog):
+    engine = Engine("auto", small=0, many=10, again=50)
+    engine.subscribe_many((at, f"x = {at}") for at in range(40))
+    for _ in range(100_000):
+        engine.match({"x": 1, "y": None, "z": {"a": [1]}})
+        if "compared" in engine.stats():
+            break
+    assert "compared" in engine.stats()
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("later", [{"n": None}, {"n": [1]}, {"n": float("nan")}, {1: 1}, {"n": {"y": 1}}])
+def test_an_event_that_is_changed_after_it_was_seen_to_be_flat_is_matched_as_it_was(later):
+    engine = Engine("dynamic", parallel=Parallel(threads=2))
+    engine.subscribe_many([(0, "n < 5"), (1, "n >= 5"), (2, "n IS NULL")])
+    event = {"n": 7, "t": "a"}
+
+    def trace(frame, what, _):
+        if what == "return":
+            event.update(later)
+        return trace
+
+    sys.settrace(lambda frame, *_: trace if frame.f_code is is_flat.__code__ else None)
+    try:
+        found = engine.match(event)
+    finally:
+        sys.settrace(None)
+    assert set(later) <= set(event)
+    assert found == [1]
+
+
+NESTED = [{"n": 1}, {"t": "a"}, {"x": {"n": 7}}, {"": 1}, {1: 1}, {"n": [1]}, {"n": None}, {}]
+
+
+@settings(max_examples=200, deadline=None)
+@given(events, st.sampled_from(["s", "unasked", "n", "t"]), st.sampled_from(NESTED), st.booleans())
+def test_nested_events_are_answered_as_python_does(nested, event, name, inner, is_first):
+    engine, judge = nested
+    event = {name: inner, **event} if is_first else {**event, name: inner}
+    for each in (event, {**event, "s.n": 3}):
+        wanted = answer(judge, each)
+        assert answer(engine, each) == wanted
+        assert answer(engine, each) == wanted
+    for attribute in ("s", "s.n", "n"):
+        assert engine.stats()["foreign"].get(attribute, 0) == 2 * judge.stats()["foreign"].get(attribute, 0)
+
+
+@pytest.fixture(scope="module")
+def nested():
+    asked = [
+        *conditions(),
+        "s.n = 1",
+        "s.n = 3",
+        "s.x.n > 5",
+        "s IS NOT NULL",
+        "s.n IS NULL",
+        "s.t = 'a' AND n < 5",
+    ]
+    engine, judge = Engine("dynamic"), Engine("reference")
+    for each in (engine, judge):
+        each.subscribe_many(enumerate(asked))
+    return engine, judge

@@ -32,7 +32,7 @@ from harken.matching.parallel.options import Parallel
 from harken.matching.reference import ReferenceMatcher
 from harken.matching.saving import State
 from harken.model.arguments import checked_count
-from harken.model.events import Event, FlatEvent
+from harken.model.events import Event, FlatEvent, flatten
 from harken.model.expressions import Expression
 from harken.portions import ALONE, AT_ONCE, BESIDE, Pace, Portions, done_at_once
 
@@ -318,23 +318,23 @@ class AutoMatcher:
 
     def match(self, event: FlatEvent) -> Slots:
         """As the algorithm in use does."""
-        self._meet(event)
+        self._meet(event, is_flat=True)
         return self._matcher.match(event)
 
     def match_unchecked(self, event: Event) -> Slots | None:
         """As the algorithm in use does, if it does."""
         if self._read is None or (slots := self._read(event)) is None:
             return None
-        self._meet(event)  # type: ignore[arg-type]  # flat, as just seen
+        self._meet(event, is_flat=False)
         return slots
 
-    def _meet(self, event: FlatEvent) -> None:
+    def _meet(self, event: Event, *, is_flat: bool) -> None:
         """Take note of one event."""
         if self._few is not None:
             self._evaluate(1)
         elif self._count >= self._many:
             if self._has_grown():
-                self._see(EventBatch([event], {}, 1))
+                self._see(EventBatch([event if is_flat else flatten(event)[0]], {}, 1))  # type: ignore[list-item]
             else:
                 self._met += 1
 

@@ -12,7 +12,7 @@ from harken.matching.encoding.native import NativeSteps
 from harken.matching.encoding.workspace import first_results, more_results
 from harken.matching.kernels.layout import MISSING, Blocks, Events, PredicateArrays, Scratch, Tables
 from harken.matching.kernels.reading import ODD, READ, REMAINS
-from harken.model.events import Event
+from harken.model.events import Event, FlatEvent
 
 FIRST_ALSO = 64
 """Predicates found true by tests that there is room for at first."""
@@ -61,24 +61,34 @@ class SingleMatching:
 
     def _has_rest(self, event: Event, became: int, is_checked: bool) -> bool:
         """Have what a kernel left of an event read, too, or all; False if it has to be checked first."""
-        remainder, also = self._native.remainder, list[int]()
+        also = list[int]()
         try:
             if became == ODD:
                 return False
             if became == REMAINS:
-                is_read = self._reader.read(remainder, self._code, self._label, also, is_checked=is_checked)
-                if self._native.learn(remainder):
-                    self._arguments.reading = self._native.reading
+                is_read = self._read_remainder(event, also, is_checked)
             else:
                 self._code[:] = self._missing
                 is_read = self._reader.read(event, self._code, self._label, also, is_checked=is_checked)
         except Full:
             is_read = self._read_wide(event, also, is_checked)
         finally:
-            remainder.clear()
+            self._native.remainder.clear()
         if also:
             self._tell(also)
         return is_read
+
+    def _read_remainder(self, event: Event, also: list[int], is_checked: bool) -> bool:
+        """Read what a kernel left, and let kernels read it from now on where they can."""
+        flat: FlatEvent | None = self._native.remainder  # type: ignore[assignment]  # or so it is to be
+        if not self._reader.read(flat, self._code, self._label, also, is_checked=is_checked):  # type: ignore[arg-type]
+            also.clear()
+            flat = self._native.flat_remainder(event)
+            if flat is None or not self._reader.read(flat, self._code, self._label, also):
+                return False
+        if self._native.learn(flat):  # type: ignore[arg-type]
+            self._arguments.reading = self._native.reading
+        return True
 
     def _tell(self, also: list[int]) -> None:
         """Have the event satisfy these predicates, too."""

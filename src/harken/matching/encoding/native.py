@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 import numpy as np
+import numpy.typing as npt
 
+from harken.errors import EventError
 from harken.matching.encoding.reading import NOWHERE, RowReader
 from harken.matching.kernels.reading import (
     CLASS,
@@ -13,7 +17,9 @@ from harken.matching.kernels.reading import (
     CODE_COLUMN,
     CODES,
     HIGHEST,
-    IS_KNOWN,
+    INERT,
+    IS_ASCII,
+    KNOWN,
     LABEL_COLUMN,
     LABELS,
     LOWEST,
@@ -23,17 +29,39 @@ from harken.matching.kernels.reading import (
     PLACES,
     PRESENCE_COLUMN,
     REMAINDER,
+    STATE,
     STEP,
+    TRUE,
+    UNASKED,
     Reading,
 )
 from harken.matching.predicates.ordering import ConstantOrder
-from harken.model.foreign import FlatValue
+from harken.model.events import MAX_NESTING, Event, FlatEvent, flatten
 from harken.model.values import Kind, kind_of_class
 
 PLAIN = int, str, float, bool
 """Classes whose values kernels read, in the order in which these number them."""
 
+_INERT = list, tuple, set, bytes, datetime, date, Decimal, frozenset
+"""Classes whose values are no mappings, and for whoever asks for none of them as good as not there."""
+
+_NUMPY = (
+    *(np.bool_, np.float32, np.float64, np.int8, np.int16, np.int32, np.int64),
+    *(np.uint8, np.uint16, np.uint32, np.uint64),
+)
+
+_KNOWN = frozenset(map(id, (*PLAIN, *_INERT, *_NUMPY, type(None))))
+"""Classes of which no method is anybody else's; not asked for by themselves, as their own classes may be."""
+
+_ZONES = type(None), timezone, ZoneInfo
+
+_IS_ASCII = "isascii"
+"""The method of texts that tells whether there is more to look at."""
+
 FIRST_NAMES = 64
+
+MOST_NAMES = 16_384
+"""Names that kernels know, at most: under further ones, Python reads."""
 
 MANY = 1_024
 """Events after which it pays to have labels by place."""
@@ -55,26 +83,49 @@ class NativeSteps:
         self._labelled: dict[int, ConstantOrder] = {}
         """By step: the order that ints are labelled by, one after the other looked up among its constants."""
         self._events = 0
-        self.remainder: dict[str, FlatValue] = {}
+        self.remainder: dict[str, object] = {}
         """What is left of an event for Python to read."""
-        objects = np.zeros(CLASS + CLASSES, np.int64)
-        objects[[NAMES, REMAINDER, NONE]] = id(self._names), id(self.remainder), id(None)
-        objects[CLASS:] = [id(each) for each in PLAIN]
+        objects = np.zeros(CLASS + CLASSES + INERT, np.int64)
+        objects[[NAMES, REMAINDER, NONE, TRUE]] = [id(each) for each in (self._names, self.remainder, None, True)]
+        objects[IS_ASCII], objects[CLASS:] = id(_IS_ASCII), [id(each) for each in (*PLAIN, *_INERT)]
         self.reading = Reading(objects, np.zeros((FIRST_NAMES * CLASSES, STEP), np.int64))
 
-    def learn(self, values: Mapping[str, FlatValue]) -> bool:
+    def flat_remainder(self, event: Event) -> FlatEvent | None:
+        """What is left of an event that has not been checked, flattened; None if all of it has to be looked at.
+
+        That is where something is at fault, or foreign and asked for: then it is to be counted, or told. And where
+        code of somebody else would be run.
+        """
+        remainder = self.remainder
+        if not _is_known(remainder, MAX_NESTING):
+            return None
+        try:
+            flat, foreign = flatten(remainder)
+        except EventError as error:
+            if error.__cause__ is not None:  # what somebody's code has raised is told once
+                raise
+            return None
+        attributes = self._reader.predicates.attributes
+        is_told = any(attributes.concern(name) for name in foreign)
+        return None if is_told or any(name in event and name not in remainder for name in flat) else flat
+
+    def learn(self, values: FlatEvent) -> bool:
         """Let kernels read such values from now on, where they can; whether there is more of `reading` then.
 
         The reader has just read these.
         """
         before = self.reading
         for name, value in values.items():
+            if len(self._names) >= MOST_NAMES:
+                break
             its_class = type(value)
-            if its_class in PLAIN and (name, its_class) not in self._settled and self._reader.remembers(name):
-                self._settled.add((name, its_class))
-                step = self._step(name, its_class)
-                if step is not None:
-                    self._have(name, its_class, step)
+            if (name, its_class) in self._settled or not self._reader.remembers(name):
+                continue
+            self._settled.add((name, its_class))
+            if self._reader.passes_over(name):
+                self._row_of(name, 0)[STATE] = UNASKED
+            elif its_class in PLAIN and (step := self._step(name, its_class)) is not None:
+                self._have(name, its_class, step)
         return self.reading is not before
 
     def note(self, events: int) -> None:
@@ -93,21 +144,24 @@ class NativeSteps:
             step[[LOWEST, HIGHEST]] = lowest, lowest + len(labels) - 1
             step[PLACES] = labels.ctypes.data
 
-    def _have(self, name: str, its_class: type, step: dict[int, int]) -> None:
-        number = self._names.get(name, len(self._names))
-        steps = self.reading.steps
+    def _row_of(self, name: str, its_class: int) -> npt.NDArray[np.int64]:
+        """Where the step of a class under a name is, or is to be."""
+        number, steps = self._names.setdefault(name, len(self._names)), self.reading.steps
         if number * CLASSES == len(steps):
             steps = np.concatenate([steps, np.zeros_like(steps)])
             self.reading = self.reading._replace(steps=steps)
-        at = number * CLASSES + PLAIN.index(its_class)
-        row = steps[at]
+        row: npt.NDArray[np.int64] = steps[number * CLASSES + its_class]
+        return row
+
+    def _have(self, name: str, its_class: type, step: dict[int, int]) -> None:
+        row = self._row_of(name, PLAIN.index(its_class))
         row[[CODE_COLUMN, LABEL_COLUMN, PRESENCE_COLUMN]] = NOWHERE
         for column, what in step.items():
             row[column] = what
-        row[IS_KNOWN] = True
-        self._names[name] = number
+        row[STATE] = KNOWN
         if its_class is int and LABELS in step:
-            self._labelled[at] = self._reader.predicates.by_attribute[name][Kind.NUMBER].order
+            order = self._reader.predicates.by_attribute[name][Kind.NUMBER].order
+            self._labelled[self._names[name] * CLASSES] = order
 
     def _step(self, name: str, its_class: type) -> dict[int, int] | None:
         """What kernels do with values of a class; None if they can't."""
@@ -133,3 +187,12 @@ class NativeSteps:
     def _address(self, named: object) -> int:
         self._named.append(named)
         return id(named)
+
+
+def _is_known(value: object, depth: int) -> bool:
+    """Whether a value, with all that lies below it, can be looked at without running code of somebody else."""
+    its_class = type(value)
+    if its_class is dict:
+        pairs = value.copy().items()  # type: ignore[attr-defined]  # as just seen
+        return depth > 0 and all(type(name) is str and _is_known(each, depth - 1) for name, each in pairs)
+    return id(its_class) in _KNOWN and (its_class is not datetime or type(value.tzinfo) in _ZONES)  # type: ignore[attr-defined]

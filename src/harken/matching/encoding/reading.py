@@ -100,6 +100,10 @@ class RowReader:
         """Whether values under this name have been met, and what to do with them is known."""
         return name in self._steps
 
+    def passes_over(self, name: str) -> bool:
+        """Whether it is known that nobody asks for values under this name, nor below it."""
+        return self._steps.get(name) is _UNASKED
+
     def _new_step(self, name: str, its_class: type) -> Step:
         """What to do with values of a class that has not been met under this name."""
         of_name, attributes = self._steps.get(name), self.predicates.attributes

@@ -132,6 +132,8 @@ def checked_event(
     row: int | None = None,
 ) -> FlatEvent:
     """One event flattened and held to the schema; foreign values that somebody asks about are counted."""
+    if row is None and type(event) is dict:  # in one step, whatever another thread does to it meanwhile
+        event = event.copy()
     try:
         if schema is None and is_flat(event):
             return event  # type: ignore[return-value]  # flat, as just seen

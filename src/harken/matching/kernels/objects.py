@@ -2,8 +2,8 @@
 
 An object is the address that `id` tells. Whoever asks holds the interpreter's lock, as a kernel does that is
 compiled as `jit.holding`, and asks for objects that somebody owns until it is done: then no reference has to be
-counted. Names and values are plain ones, and so is whatever they are compared with: so no code of anybody else is
-run, and nobody can change a dictionary meanwhile.
+counted. Names and values that are compared are plain ones, and so is what they are compared with: so no code of
+anybody else is run, and nobody can change a dictionary meanwhile.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ _POINTER = _BYTE.as_pointer()
 
 _CLASS_AT = object.__basicsize__ - 8
 """Where an object says what class it is of: in the last word of those that all objects have."""
+
+WENT_WRONG = -1
+"""Instead of an answer: memory ran out, or the stack. The error is passed over; Python will meet it again."""
 
 _LESS_THAN = 0
 """As the interpreter numbers comparisons."""
@@ -66,26 +69,14 @@ def _of_one(name: str, returns: Any, found: Any = types.intp) -> Any:
     return _intrinsic(typed)
 
 
-def _of_two(name: str, returns: Any) -> Any:
-    """An intrinsic: a function of two objects."""
-    generate = _generated(name, returns)
-
-    def typed(typing_context: Any, one: Any, other: Any) -> Any:
-        return types.intp(types.intp, types.intp), generate
-
-    return _intrinsic(typed)
-
-
-item_of = _of_two("PyDict_GetItemWithError", _POINTER)
-"""item_of(dictionary, key): what a dictionary has for a key, or 0."""
-
-whole = _of_one("PyLong_AsLong", _WORD)
+whole = _of_one("PyLong_AsLongLong", _WORD)
 """whole(number): an int of 64 bits."""
 
 real = _of_one("PyFloat_AsDouble", ir.DoubleType(), types.float64)
 """real(number): a float."""
 
 size_of_list = _of_one("PyList_Size", _WORD)
+size_of_dictionary = _of_one("PyDict_Size", _WORD)
 size_of_text = _of_one("PyUnicode_GetLength", _WORD)
 
 
@@ -130,15 +121,34 @@ def next_item(typing_context: Any, dictionary: Any, position: Any) -> Any:
 
 
 @_intrinsic
+def item_of(typing_context: Any, dictionary: Any, key: Any) -> Any:
+    """What a dictionary has for a key, or 0, or WENT_WRONG."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        found = _call(builder, "PyDict_GetItemWithError", _POINTER, *_pointers(builder, arguments))
+        answer = cgutils.alloca_once_value(builder, _as_word(builder, found))
+        with builder.if_then(builder.icmp_signed("==", builder.load(answer), _WORD(0))):
+            error = _as_word(builder, _call(builder, "PyErr_Occurred", _POINTER))
+            with builder.if_then(builder.icmp_signed("!=", error, _WORD(0))):
+                _pass_over_error(builder)
+                builder.store(_WORD(WENT_WRONG), answer)
+        return builder.load(answer)
+
+    return types.intp(types.intp, types.intp), generate
+
+
+@_intrinsic
 def is_less(typing_context: Any, first: Any, second: Any) -> Any:
-    """Whether the first of two numbers, or of two texts, is less than the other."""
+    """Whether the first of two numbers, or of two texts, is less than the other: 1, 0 or WENT_WRONG."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         of = _pointers(builder, arguments)
         found = _call(builder, "PyObject_RichCompareBool", _INT, *of, _INT(_LESS_THAN))
-        return builder.icmp_signed("==", found, _INT(1))
+        with builder.if_then(builder.icmp_signed("==", found, _INT(WENT_WRONG))):
+            _pass_over_error(builder)
+        return builder.sext(found, _WORD)
 
-    return types.boolean(types.intp, types.intp), generate
+    return types.intp(types.intp, types.intp), generate
 
 
 @_intrinsic
@@ -179,18 +189,25 @@ def put(typing_context: Any, dictionary: Any, key: Any, value: Any) -> Any:
 
 
 @_intrinsic
-def is_text(typing_context: Any, text: Any) -> Any:
-    """Whether a str can be written: there is no half of a character in it."""
+def answer_of(typing_context: Any, value: Any, method: Any) -> Any:
+    """What a method without arguments answers, of a name and of an object that outlive the call; 0 if it failed.
+
+    Truths do: nothing else is to be asked for.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        size = cgutils.alloca_once(builder, _WORD)
-        written = _call(builder, "PyUnicode_AsUTF8AndSize", _POINTER, *_pointers(builder, arguments), size)
-        is_written = builder.icmp_signed("!=", _as_word(builder, written), _WORD(0))
-        with builder.if_then(builder.not_(is_written)):
-            _pass_over_error(builder)
-        return is_written
+        this = cgutils.alloca_once_value(builder, builder.inttoptr(arguments[0], _POINTER))
+        name, none = builder.inttoptr(arguments[1], _POINTER), builder.inttoptr(_WORD(0), _POINTER)
+        found = _call(builder, "PyObject_VectorcallMethod", _POINTER, name, this, _WORD(1), none)
+        is_there = builder.icmp_signed("!=", _as_word(builder, found), _WORD(0))
+        with builder.if_else(is_there) as (answered, failed):
+            with answered:
+                _call(builder, "Py_DecRef", ir.VoidType(), found)
+            with failed:
+                _pass_over_error(builder)
+        return _as_word(builder, found)
 
-    return types.boolean(types.intp), generate
+    return types.intp(types.intp, types.intp), generate
 
 
 @_intrinsic

@@ -1,11 +1,12 @@
 """An event from its dictionary to codes and labels, without a line of Python for each value.
 
-It does what `RowReader.read` does, with plain values under names that have been met before, and leaves to that
-what else there is. Without compilation that is all.
+It does what `RowReader.read` does, with plain values under names that have been met before, and leaves to Python
+what else there is. Without compilation that is all, and so it is where the interpreter has no lock to keep.
 """
 
 from __future__ import annotations
 
+import sysconfig
 from typing import NamedTuple
 
 import numba
@@ -15,23 +16,34 @@ import numpy.typing as npt
 from harken.jit import part
 from harken.matching.kernels.layout import MISSING, UNLISTED, Events, Matrix
 
-IS_KNOWN, CODES, CODE_COLUMN, LABELS, ORDERED, LABEL_COLUMN, PRESENCE_COLUMN = range(7)
-"""Columns of a step: whether there is one; the dictionary of codes, or 0 if values have none, and the column where
-the code goes; the dictionary of labels, the list of constants in order, and the column of labels; and another
-column of codes, which only says that there is a value. Columns of events are -1 where there is none."""
+STATE, CODES, CODE_COLUMN, LABELS, ORDERED, LABEL_COLUMN, PRESENCE_COLUMN = range(7)
+"""Columns of a step: whether there is one (below); the dictionary of codes, or 0 if values have none, and the
+column where the code goes; the dictionary of labels, the list of constants in order, and the column of labels; and
+another column of codes, which only says that there is a value. Columns of events are -1 where there is none."""
 
 PLACES, LOWEST, HIGHEST, STEP = range(7, 11)
 """Further ones, for ints: where their labels are, one after the other, or 0; and the first and the last of these
 ints, which stand for all beyond."""
 
-NAMES, REMAINDER, NONE, CLASS = range(4)
-"""The objects: numbers by name; a dictionary for what Python has to read; None; and from here on the classes."""
+UNKNOWN, KNOWN, UNASKED = range(3)
+"""Whether there is a step: of a name that nobody asks for, nothing is looked at."""
+
+NAMES, REMAINDER, NONE, TRUE, IS_ASCII, CLASS = range(6)
+"""The objects: numbers by name; a dictionary for what Python has to read; None; True; the name of a method; and
+from here on the classes."""
 
 INT, STR, FLOAT, BOOL, CLASSES = range(5)
+"""Classes of plain values, and how many these are."""
+
+INERT = 8
+"""Further classes, whose values matter to nobody under a name that nobody asks for: nothing lies below them."""
 
 READ, REMAINS, ODD, FAILED = range(4)
-"""What became of an event: it is read; some of it remains for Python to read; it has to be checked first; or there
-was no memory, and what was read means nothing."""
+"""What became of an event: it is read; some of it remains for Python to read; it has to be checked first; or it is
+for Python to read all of it, and what was read means nothing."""
+
+MOST = 4_096
+"""Values of an event that a kernel reads: others wait for the interpreter meanwhile."""
 
 
 class Reading(NamedTuple):
@@ -43,91 +55,131 @@ class Reading(NamedTuple):
     """What to do with the values of a class under a name: a row for each class, for each number of a name."""
 
 
-if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the environment
+IN_KERNELS = not (numba.config.DISABLE_JIT or sysconfig.get_config_var("Py_GIL_DISABLED"))  # type: ignore[attr-defined]
+"""Whether kernels read events."""
+
+if IN_KERNELS:
     from harken.matching.kernels.objects import (
+        WENT_WRONG,
+        answer_of,
         class_of,
         fits_64_bits,
         is_less,
-        is_text,
         item_of,
         listed_at,
         next_item,
         put,
         real,
+        size_of_dictionary,
         size_of_list,
         size_of_text,
         whole,
         word_at,
     )
 
-    @part
-    def class_among(objects: npt.NDArray[np.int64], its_class: int) -> int:
-        """The number of a class, or CLASSES if it is none of these."""
-        for number in range(CLASSES):
-            if objects[CLASS + number] == its_class:
-                return number
-        return CLASSES
+    TAKEN, LEFT, STUCK = range(3)
+    """What became of a value: it is read; Python has to read it; or something went wrong."""
 
     @part
-    def is_sound(value: int, its_class: int) -> bool:
-        """Whether a value is one that the language has a type for."""
+    def class_among(objects: npt.NDArray[np.int64], its_class: int) -> int:
+        """The number of a class, or how many there are if it is none of these."""
+        known = len(objects) - CLASS
+        for number in range(known):
+            if objects[CLASS + number] == its_class:
+                return number
+        return known
+
+    @part
+    def is_sound(objects: npt.NDArray[np.int64], value: int, its_class: int) -> bool:
+        """Whether a value is one that the language has a type for; says no in doubt."""
         if its_class == INT:
             return fits_64_bits(value)
         if its_class == STR:
-            return is_text(value)
+            return answer_of(value, objects[IS_ASCII]) == objects[TRUE]
         if its_class == FLOAT:
             return real(value) == real(value)
         return True
 
     @part
-    def label_of(value: int, labels: int, ordered: int) -> int:
-        """As `ConstantOrder.label_of`: just below the label of the next constant, if it equals none."""
+    def label_of(value: int, labels: int, ordered: int) -> tuple[bool, int]:
+        """As `ConstantOrder.label_of`: just below the label of the next constant, if it equals none.
+
+        False if something went wrong.
+        """
         found = item_of(labels, value)
         if found:
-            return whole(found)
+            return found != WENT_WRONG, whole(found) if found != WENT_WRONG else 0
         count = size_of_list(ordered)
         if count == 0:
-            return 0
+            return True, 0
         low, high = 0, count
         while low < high:
             middle = (low + high) >> 1
-            if is_less(listed_at(ordered, middle), value):
+            less = is_less(listed_at(ordered, middle), value)
+            if less == WENT_WRONG:
+                return False, 0
+            if less:
                 low = middle + 1
             else:
                 high = middle
-        if low == count:
-            return whole(item_of(labels, listed_at(ordered, count - 1))) + 1
-        return whole(item_of(labels, listed_at(ordered, low))) - 1
+        found = item_of(labels, listed_at(ordered, min(low, count - 1)))
+        if found == WENT_WRONG or not found:
+            return False, 0
+        return True, whole(found) + (1 if low == count else -1)
 
     @part
-    def take_step(
-        steps: npt.NDArray[np.int64], at: int, value: int, its_class: int, is_checked: bool, events: Events
-    ) -> bool:
-        """Write the code and the label of a value; False if it has to be checked first."""
+    def take_step(reading: Reading, at: int, value: int, its_class: int, is_checked: bool, events: Events) -> int:
+        """Write the code and the label of a value; what became of it."""
+        steps = reading.steps
         codes, column, label_column = steps[at, CODES], steps[at, CODE_COLUMN], steps[at, LABEL_COLUMN]
         found = item_of(codes, value) if codes else 0
+        if found == WENT_WRONG:
+            return STUCK
         # Whatever equals a constant is sound, but for integers of more than 64 bits.
-        if not is_checked and (not found or its_class == INT) and not is_sound(value, its_class):
-            return False
-        if column >= 0:
-            events.code[0, column] = whole(found) if found else UNLISTED
+        if not is_checked and (not found or its_class == INT) and not is_sound(reading.objects, value, its_class):
+            return LEFT
         if label_column >= 0:
+            is_found, label = True, 0
             if steps[at, PLACES]:
                 place = min(max(whole(value), steps[at, LOWEST]), steps[at, HIGHEST]) - steps[at, LOWEST]
-                events.label[0, label_column] = word_at(steps[at, PLACES], place)
+                label = word_at(steps[at, PLACES], place)
             else:
-                events.label[0, label_column] = label_of(value, steps[at, LABELS], steps[at, ORDERED])
+                is_found, label = label_of(value, steps[at, LABELS], steps[at, ORDERED])
+            if not is_found:
+                return STUCK
+            events.label[0, label_column] = label
+        if column >= 0:
+            events.code[0, column] = whole(found) if found else UNLISTED
         if steps[at, PRESENCE_COLUMN] >= 0:
             events.code[0, steps[at, PRESENCE_COLUMN]] = UNLISTED
-        return True
+        return TAKEN
+
+    @part
+    def take(reading: Reading, name: int, value: int, is_checked: bool, events: Events) -> int:
+        """Read what is under one name; what became of it."""
+        objects, steps = reading.objects, reading.steps
+        its_class = class_among(objects, class_of(value))
+        if its_class == len(objects) - CLASS:
+            return LEFT
+        number = item_of(objects[NAMES], name)
+        if not number or number == WENT_WRONG:
+            return LEFT
+        at = whole(number) * CLASSES
+        if steps[at, STATE] == UNASKED:
+            return TAKEN
+        if its_class >= CLASSES or steps[at + its_class, STATE] == UNKNOWN:
+            return LEFT
+        return take_step(reading, at + its_class, value, its_class, is_checked, events)
 
     @part
     def read_event(event: int, is_checked: bool, reading: Reading, events: Events) -> int:
         """Read a dictionary into the codes and labels of the first event; what became of it.
 
-        An event that has not been checked is odd as soon as there is anything that a flat one might not have.
+        One that has not been checked may have any values. What is not plain, or not sound, is left for Python.
         """
-        objects, steps = reading.objects, reading.steps
+        objects = reading.objects
+        if size_of_dictionary(event) > MOST:
+            return FAILED
         for column in range(events.code.shape[1]):
             events.code[0, column] = MISSING
         became, position = READ, 0
@@ -141,15 +193,10 @@ if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the e
                 if size_of_text(name) == 0:
                     return ODD
                 continue
-            its_class = class_among(objects, class_of(value))
-            if its_class == CLASSES and not is_checked:
-                return ODD
-            number = item_of(objects[NAMES], name) if its_class < CLASSES else 0
-            at = whole(number) * CLASSES + its_class if number else 0
-            if number and steps[at, IS_KNOWN]:
-                if not take_step(steps, at, value, its_class, is_checked, events):
-                    return ODD
-            else:
+            what = take(reading, name, value, is_checked, events)
+            if what == LEFT:
                 became = REMAINS
                 if not put(objects[REMAINDER], name, value):
                     return FAILED
+            elif what == STUCK:
+                return FAILED

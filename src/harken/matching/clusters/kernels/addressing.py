@@ -30,7 +30,7 @@ from numba.np.arrayobj import make_array, populate_array
 from harken.jit import holding, tight
 from harken.matching.clusters.kernels.matching import match_events
 from harken.matching.kernels.layout import Blocks, Events, PredicateArrays, Results, Scratch, Tables
-from harken.matching.kernels.reading import FAILED, Reading
+from harken.matching.kernels.reading import FAILED, IN_KERNELS, Reading
 from harken.model.events import Event
 
 Structure: TypeAlias = tuple[npt.NDArray[Any], ...]
@@ -130,21 +130,25 @@ class Arguments:
         first = _FIRST[type(structure)]
         self._table[first : first + len(structure)] = rows_of(structure)
 
+    if not IN_KERNELS:
+
+        def match_object(self, event: Event, is_checked: bool, ahead: bool) -> tuple[int, int, int]:
+            """Nothing: Python is to read all of it."""
+            return FAILED, 0, 0
+
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the environment
 
         def match(self, ahead: bool) -> tuple[int, int]:
             """As `match_events` of the first event."""
             return match_events(*self._index, self._events, 0, 1, self._scratch, ahead, self._results)
 
-        def match_object(self, event: Event, is_checked: bool, ahead: bool) -> tuple[int, int, int]:
-            """Nothing: Python is to read all of it."""
-            return FAILED, 0, 0
-
     else:
 
         def match(self, ahead: bool) -> tuple[int, int]:
             """As `match_events` of the first event."""
             return match_at(self._where, ahead)
+
+    if IN_KERNELS:
 
         def match_object(self, event: Event, is_checked: bool, ahead: bool) -> tuple[int, int, int]:
             """Read a dictionary, as `read_event` does: what became of it; then, if it is read, match it."""
@@ -209,9 +213,6 @@ def _array_at(context: Any, builder: Any, array: Any, address: Any, rows: Any, c
 
 
 if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the environment
-    from harken.matching.kernels.objects import let_others_run, run_again
-    from harken.matching.kernels.reading import READ, read_event
-
     _predicates, _tables, _blocks, _events, _scratch, _results, _reading = (
         structure_at(structure, first) for structure, first in _FIRST.items()
     )
@@ -222,6 +223,11 @@ if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the e
         return match_events(
             _predicates(at), _tables(at), _blocks(at), _events(at), 0, 1, _scratch(at), ahead, _results(at)
         )
+
+
+if IN_KERNELS:
+    from harken.matching.kernels.objects import let_others_run, run_again
+    from harken.matching.kernels.reading import READ, read_event
 
     @holding
     def match_object_at(event: int, at: int, is_checked: bool, ahead: bool) -> tuple[int, int, int]:
