@@ -95,7 +95,7 @@ class Workspace:
             fits = len(scratch.touched) >= known and len(scratch.places) >= RING * places
             fits &= len(scratch.columns) >= columns and len(scratch.value) > dimensions
             has_group = (
-                len(scratch.group_found) >= 2 * GROUP * together and len(scratch.group_digits) >= GROUP * columns
+                len(scratch.group_found) >= GROUP * together and len(scratch.group_digits) >= GROUP * columns
             )
             if not fits or (together and not has_group):
                 scratch = _scratch(known, dimensions, places, columns, together)._replace(counts=scratch.counts)
@@ -219,6 +219,7 @@ def _group_scratch(columns: int, together: int) -> tuple[npt.NDArray[Any], ...]:
         np.zeros(group * columns, np.int64),
         np.zeros(group, np.int64),
         np.zeros(SHORT_SHIFT + SHORT_NUMBERS if together else 0, np.uint32),
-        np.zeros(2 * group * together, np.uint32),
-        np.zeros(group + 1, np.int64),
+        np.zeros(group * together, np.uint32),
+        np.zeros(group * together, np.int64),
+        np.zeros(group + 2, np.int64),
     )

@@ -287,9 +287,11 @@ class Scratch(NamedTuple):
     group_words: npt.NDArray[np.uint32]
     """By word of filters: the column of codes, and the code there, that make it true."""
     group_found: npt.NDArray[np.uint32]
-    """What filters let through: in the first half events and rows of `Tables.digit`, in the second rows alone."""
+    """What filters let through: events and rows of `Tables.digit`."""
+    group_places: npt.NDArray[np.int64]
+    """Where that is in the directory, event by event."""
     group_first: npt.NDArray[np.int64]
-    """By event: where in the second half its rows end."""
+    """By event: where its places begin; up to where those of the next do."""
 
 
 VISITS, CHECKS, TOUCHED, REPEATS, COUNTERS = range(5)

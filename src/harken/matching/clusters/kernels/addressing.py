@@ -28,7 +28,8 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 
 from harken.jit import holding, tight
-from harken.matching.clusters.kernels.matching import match_events
+from harken.matching.clusters.kernels.matching import match_events, match_span
+from harken.matching.clusters.kernels.opening import find_columns
 from harken.matching.kernels.layout import Blocks, Events, PredicateArrays, Results, Scratch, Tables
 from harken.matching.kernels.reading import FAILED, IN_KERNELS, Reading
 from harken.model.events import Event
@@ -220,9 +221,9 @@ if not numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set from the e
     @tight
     def match_at(at: int, ahead: bool) -> tuple[int, int]:
         """`match_events` of one event, with all its structures in one table."""
-        return match_events(
-            _predicates(at), _tables(at), _blocks(at), _events(at), 0, 1, _scratch(at), ahead, _results(at)
-        )
+        tables, events, scratch = _tables(at), _events(at), _scratch(at)
+        find_columns(tables, events, scratch)
+        return match_span(_predicates(at), tables, _blocks(at), events, 0, 1, 0, scratch, ahead, _results(at))
 
 
 if IN_KERNELS:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from harken.jit import part, tight
+from harken.jit import called, part, tight
 from harken.matching.clusters.kernels.opening import (
     event_at,
     fetch_event,
@@ -22,7 +22,6 @@ from harken.matching.clusters.kernels.opening import (
 )
 from harken.matching.clusters.kernels.together import (
     look_up_together,
-    open_let_through,
     tables_together,
     translate_words,
 )
@@ -398,6 +397,72 @@ def check_candidates(
     return -1, found
 
 
+@part
+def match_span(
+    predicates: PredicateArrays,
+    tables: Tables,
+    blocks: Blocks,
+    events: Events,
+    start: int,
+    stop: int,
+    together: int,
+    scratch: Scratch,
+    ahead: bool,
+    results: Results,
+) -> tuple[int, int]:
+    """As `match_events`, of events that have been looked up together in the first so many key tables."""
+    found, listed, checked = 0, 0, start
+    most = len(scratch.candidates) // 2 - len(scratch.places) // RING
+    has_filters = some_have_filters(tables, together)
+    for ahead_of in range(start, stop + STAGE):
+        if ahead_of < stop:
+            if ahead:
+                fetch_event(events, ahead_of + STAGE)
+            open_event(predicates, tables, blocks, events, ahead_of, together, ahead_of - start, scratch, ahead)
+        step = ahead_of - STAGE
+        if step < start:
+            continue
+        if has_filters:
+            sift(predicates, blocks, events, step, scratch)
+        listed = collect(blocks, step, scratch, listed, ahead)
+        if listed > most or step == stop - 1 or step - checked == ROUND:
+            full, found = check_candidates(predicates, blocks, events, listed, scratch, ahead, results, found)
+            if full >= 0:
+                return full, found
+            listed, checked = 0, step
+    return stop, found
+
+
+@called
+def match_groups(
+    predicates: PredicateArrays,
+    tables: Tables,
+    blocks: Blocks,
+    events: Events,
+    start: int,
+    stop: int,
+    together: int,
+    scratch: Scratch,
+    ahead: bool,
+    results: Results,
+) -> tuple[int, int]:
+    """As `match_events`, group by group, each looked up together in the first so many key tables."""
+    translate_words(predicates, events, scratch)
+    reached, found = start, 0
+    while reached < stop:
+        end = stop if together == 0 else min(reached + GROUP, stop)
+        if together > 0 and not look_up_together(tables, blocks, events, reached, end, together, scratch):
+            together = 0
+        room = Results(results.event[found:], results.slot[found:])
+        reached, count = match_span(
+            predicates, tables, blocks, events, reached, end, together, scratch, ahead, room
+        )
+        found += count
+        if reached < end:
+            break
+    return reached, found
+
+
 @tight
 def match_events(
     predicates: PredicateArrays,
@@ -414,34 +479,9 @@ def match_events(
 
     Returns the first not matched and how many results there are. `ahead` switches prefetching.
     """
-    found, listed, checked = 0, 0, start
-    most = len(scratch.candidates) // 2 - len(scratch.places) // RING
+    find_columns(tables, events, scratch)
     together = tables_together(tables, events, scratch, stop - start)
     if together > 0:
-        translate_words(predicates, events, scratch)
-    has_filters = some_have_filters(tables, together)
-    find_columns(tables, events, scratch)
-    for ahead_of in range(start, stop + STAGE):
-        if ahead_of < stop:
-            if ahead:
-                fetch_event(events, ahead_of + STAGE)
-            in_group = (ahead_of - start) % GROUP
-            if together > 0 and in_group == 0:
-                size = min(GROUP, stop - ahead_of)
-                if not look_up_together(tables, blocks, events, ahead_of, size, together, scratch):
-                    together, has_filters = 0, True
-            open_event(predicates, tables, blocks, events, ahead_of, together, scratch, ahead)
-            if together > 0:
-                open_let_through(tables, scratch, ahead_of, in_group)
-        step = ahead_of - STAGE
-        if step < start:
-            continue
-        if has_filters:
-            sift(predicates, blocks, events, step, scratch)
-        listed = collect(blocks, step, scratch, listed, ahead)
-        if listed > most or step == stop - 1 or step - checked == ROUND:
-            full, found = check_candidates(predicates, blocks, events, listed, scratch, ahead, results, found)
-            if full >= 0:
-                return full, found
-            listed, checked = 0, step
-    return stop, found
+        return match_groups(predicates, tables, blocks, events, start, stop, together, scratch, ahead, results)
+    # Apart from that, and with a number that the compiler knows: or this would be a tenth slower.
+    return match_span(predicates, tables, blocks, events, start, stop, 0, scratch, ahead, results)

@@ -95,7 +95,8 @@ def key_places(
     Indices are made unsigned, here and below: those of numbers that might be negative are looked at first.
     """
     digit, width = tables.digit, tables.digit.shape[1]
-    for row in range(first_row, len(digit)):
+    for at_row in range(first_row, len(digit)):
+        row = np.uint32(at_row)
         # Written out: a loop over two or four takes twice as long.
         key = digits[np.uint32(digit[row, 1])] + digits[np.uint32(digit[row, 2])]
         if width > 3:
@@ -130,6 +131,15 @@ def key_place(tables: Tables, events: Events, event: int, table: int) -> int:
 
 
 @part
+def places_of_group(scratch: Scratch, in_group: int, into: int) -> int:
+    """Collect, from places[into] on, what `look_up_together` has found of one of its group."""
+    for at in range(scratch.group_first[in_group], scratch.group_first[in_group + 1]):
+        scratch.places[into] = scratch.group_places[at]
+        into += 1
+    return into
+
+
+@part
 def some_have_filters(tables: Tables, first_row: int) -> bool:
     """Whether keys have filters in an open key table, but for the first so many."""
     some = False
@@ -146,16 +156,23 @@ def open_event(
     events: Events,
     step: int,
     together: int,
+    in_group: int,
     scratch: Scratch,
     ahead: bool,
 ) -> None:
-    """Collect the directory entries of all access paths that an event opens, but for the first key tables."""
+    """Collect the directory entries of all access paths that an event opens.
+
+    In the first so many key tables it has been looked up together with others, and is the one of that number among
+    them.
+    """
     places, touched, code = scratch.places, scratch.touched, events.code
     begin, event = step % RING * (len(places) // RING), event_at(events, step)
     into = begin
+    if together > 0:
+        into = places_of_group(scratch, in_group, into)
     if together < len(tables.digit):
         find_digits(tables, code[event], scratch)
-        into = key_places(tables, together, blocks.filters, blocks.directory, scratch.digits, places, begin, ahead)
+        into = key_places(tables, together, blocks.filters, blocks.directory, scratch.digits, places, into, ahead)
     if tables.population[PREDICATE_TABLE] > 0:
         for at in range(satisfied(predicates, events, event, touched)):
             places[into] = tables.base[PREDICATE_TABLE] + touched[at]

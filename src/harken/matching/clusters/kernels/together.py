@@ -34,7 +34,6 @@ from harken.matching.kernels.layout import (
     NEVER,
     NO_KEY,
     NOTHING,
-    RING,
     SHORT_NUMBERS,
     SHORT_SHIFT,
     Blocks,
@@ -47,8 +46,8 @@ from harken.matching.kernels.layout import (
 FEWEST = GROUP // 4
 """Events that it pays to look up together."""
 
-FEW_TABLES = 8
-"""Tables from which on it pays."""
+FEW_TABLES = 32
+"""Tables with narrow filters from which on it pays: the filters of fewer are near, for events that are ordered."""
 
 COMMON = 4
 """Where one look-up in so many is let through, filters do not tell enough: then each event is looked up alone."""
@@ -67,7 +66,7 @@ def tables_together(tables: Tables, events: Events, scratch: Scratch, count: int
     """How many tables, the first of `Tables.digit`, so many events look into together; 0 if that does not pay."""
     if count < FEWEST or len(scratch.group_code) == 0 or events.code.shape[1] > GROUP_COLUMNS:
         return 0
-    rows, narrow, room = 0, 0, len(scratch.group_found) // (2 * GROUP)
+    rows, narrow, room = 0, 0, len(scratch.group_found) // GROUP
     while rows < min(room, len(tables.digit)) and tables.filter[tables.digit[rows, 0]] <= 0:
         narrow += tables.filter[tables.digit[rows, 0]] < 0
         rows += 1
@@ -169,27 +168,37 @@ def _look_into_directory(
 
 
 @part
-def _sort_by_event(scratch: Scratch, found: int, count: int) -> None:
-    """Have the rows that were noted event by event, in the second half of where they are."""
-    noted, first, half = scratch.group_found, scratch.group_first, len(scratch.group_found) // 2
-    first[: count + 1] = 0
+def _place_of(tables: Tables, row: int, at: int, scratch: Scratch) -> int:
+    """Where in the directory the key is that an event of the group has in a table."""
+    place = tables.base[tables.digit[row, 0]]
+    for digit in range(1, tables.digit.shape[1]):
+        if tables.digit[row, digit] != NOTHING:
+            place += scratch.group_digits[tables.digit[row, digit] * GROUP + at]
+    return place
+
+
+@part
+def _sort_by_event(tables: Tables, scratch: Scratch, found: int, count: int) -> None:
+    """Have where in the directory the keys are that were noted, event by event."""
+    noted, first, places = scratch.group_found, scratch.group_first, scratch.group_places
+    first[: count + 2] = 0
     for at in range(found):
-        first[(noted[at] >> ROW_BITS) + 1] += 1
-    for event in range(count):
+        first[(noted[at] >> ROW_BITS) + 2] += 1
+    for event in range(2, count + 1):
         first[event + 1] += first[event]
-    for at in range(found):  # from here on `first` is where the next of an event goes
-        event = noted[at] >> ROW_BITS
-        noted[half + first[event]] = noted[at] & np.uint32((1 << ROW_BITS) - 1)
-        first[event] += 1
+    for at in range(found):
+        event, row = np.int64(noted[at] >> ROW_BITS), np.int64(noted[at] & ((1 << ROW_BITS) - 1))
+        places[first[event + 1]] = _place_of(tables, row, event, scratch)
+        first[event + 1] += 1
 
 
 @called
 def look_up_together(
-    tables: Tables, blocks: Blocks, events: Events, start: int, count: int, rows: int, scratch: Scratch
+    tables: Tables, blocks: Blocks, events: Events, start: int, stop: int, rows: int, scratch: Scratch
 ) -> bool:
     """Find out which keys of a group, in the first so many tables, are let through; whether these are few."""
     digits, keys, words, codes = scratch.group_digits, scratch.group_keys, scratch.group_words, scratch.group_code
-    width, noted = events.code.shape[1], scratch.group_found
+    width, noted, count = events.code.shape[1], scratch.group_found, stop - start
     _copy_codes(events, start, count, scratch.group_code)
     _find_digits(tables, events, start, count, scratch)
     found = 0
@@ -203,23 +212,7 @@ def look_up_together(
             found = _sift_table(blocks.filters, first, keys, count, words, codes, width, row, noted, found)
         else:
             found = _look_into_directory(blocks.directory, tables.base[table], keys, count, row, noted, found)
-    _sort_by_event(scratch, found, count)
-    return found * COMMON <= count * rows
-
-
-@part
-def open_let_through(tables: Tables, scratch: Scratch, step: int, at: int) -> None:
-    """Add to what an event has opened, which is the at-th of its group, the keys that were let through."""
-    places, noted, first = scratch.places, scratch.group_found, scratch.group_first
-    half, share = len(noted) // 2, step % RING
-    into = share * (len(places) // RING) + scratch.opened[share]
-    begin = first[at - 1] if at > 0 else 0
-    for which in range(half + begin, half + first[at]):
-        row = np.int64(noted[which])
-        place = tables.base[tables.digit[row, 0]]
-        for digit in range(1, tables.digit.shape[1]):
-            if tables.digit[row, digit] != NOTHING:
-                place += scratch.group_digits[tables.digit[row, digit] * GROUP + at]
-        places[into] = place
-        into += 1
-    scratch.opened[share] += first[at] - begin
+    if found * COMMON > count * rows:
+        return False
+    _sort_by_event(tables, scratch, found, count)
+    return True
