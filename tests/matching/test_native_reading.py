@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from harken import Engine, Parallel
 from harken.errors import EventError
+from harken.matching.auto import AutoMatcher
 from harken.matching.encoding import native
 from harken.matching.kernels.reading import CLASSES, FAILED, MOST, ODD, PLACES, READ, REMAINS
 from harken.model.events import is_flat
@@ -358,3 +359,45 @@ def nested():
     for each in (engine, judge):
         each.subscribe_many(enumerate(asked))
     return engine, judge
+
+
+def test_an_event_that_is_changed_after_it_was_matched_is_answered_all_the_same():
+    engine = Engine("auto", small=0, many=1, again=1)
+    engine.subscribe_many((at, f"x = {at}") for at in range(40))
+    for _ in range(3):
+        engine.match({"x": 1})
+    event = {"x": 1}
+
+    def change(frame, *_):
+        if frame.f_code is AutoMatcher._meet.__code__:
+            event[7] = 1
+
+    sys.settrace(change)
+    try:
+        found = engine.match(event)
+    finally:
+        sys.settrace(None)
+    assert found == [1]
+
+
+class Watched:
+    """What notes that it is looked at."""
+
+    looks = 0
+
+    def __repr__(self):
+        Watched.looks += 1
+        return "watched"
+
+
+@pytest.mark.parametrize(
+    "value", [{"type": "Point", "coordinates": [Watched(), 2]}, {"x": Watched()}, [Watched()]]
+)
+def test_what_is_read_by_itself_has_no_code_of_others_run(value):
+    engine = Engine("dynamic")
+    engine.subscribe_many([(1, "n = 1"), (2, "p IS NOT NULL")])
+    before = Watched.looks
+    for _ in range(3):
+        assert engine._matcher.match_unchecked({"n": 1, "p": value}) is None
+    assert Watched.looks == before
+    assert engine.match({"n": 1, "p": value}) in ([1, 2], [1])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from harken.errors import EventError
 from harken.locking import Door
 from harken.matching.contract import (
     AccessPath,
@@ -334,7 +336,8 @@ class AutoMatcher:
             self._evaluate(1)
         elif self._count >= self._many:
             if self._has_grown():
-                self._see(EventBatch([event if is_flat else flatten(event)[0]], {}, 1))  # type: ignore[list-item]
+                with suppress(EventError):  # of another thread, which has changed it since it was matched
+                    self._see(EventBatch([event if is_flat else flatten(event)[0]], {}, 1))  # type: ignore[list-item]
             else:
                 self._met += 1
 

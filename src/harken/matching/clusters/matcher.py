@@ -43,6 +43,9 @@ from harken.model.expressions import Presence
 OBSERVED = 16
 """Of so many blocks (or single events) one is looked at for statistics."""
 
+MOST_TOGETHER = 1_024
+"""Tables that groups of events look into together: there is room for what each event finds in each of them."""
+
 SAMPLED_SINGLES = 64
 """Single events that are looked at together."""
 
@@ -158,7 +161,7 @@ class ClusterMatcher(ChangingClusters):
     def _fitted(self, old: Workspace | None) -> Workspace:
         index = self._index
         tables, places = index.tables, self._most_places()
-        together = len(tables.digit) if (tables.filter < 0).any() else 0
+        together = min(len(tables.digit), MOST_TOGETHER) if (tables.filter < 0).any() else 0
         return Workspace.fit(old, index, index.predicates, places, len(tables.digits), together)
 
     def check_parallel(self, parallel: Parallel) -> None:

@@ -193,6 +193,8 @@ def _is_known(value: object, depth: int) -> bool:
     """Whether a value, with all that lies below it, can be looked at without running code of somebody else."""
     its_class = type(value)
     if its_class is dict:
-        pairs = value.copy().items()  # type: ignore[attr-defined]  # as just seen
-        return depth > 0 and all(type(name) is str and _is_known(each, depth - 1) for name, each in pairs)
+        inner: dict[object, object] = value.copy()  # type: ignore[attr-defined]  # as just seen
+        if depth == 0 or "coordinates" in inner:  # of a shape, which are looked at one by one
+            return False
+        return all(type(name) is str and _is_known(each, depth - 1) for name, each in inner.items())
     return id(its_class) in _KNOWN and (its_class is not datetime or type(value.tzinfo) in _ZONES)  # type: ignore[attr-defined]

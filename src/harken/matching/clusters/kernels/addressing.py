@@ -230,12 +230,18 @@ if IN_KERNELS:
     from harken.matching.kernels.objects import let_others_run, run_again
     from harken.matching.kernels.reading import READ, read_event
 
+    _MAY_RAISE = bool(numba.config.BOUNDSCHECK)  # type: ignore[attr-defined]  # set from the environment
+    """Whether an index may turn out to be wrong. Then the lock is kept: an error is raised by who holds it."""
+
     @holding
     def match_object_at(event: int, at: int, is_checked: bool, ahead: bool) -> tuple[int, int, int]:
         """Read an event, and if nothing of it remains, match it while others may run."""
         became = read_event(event, is_checked, _reading(at), _events(at))
         if became != READ:
             return became, 0, 0
+        if _MAY_RAISE:
+            reached, count = match_at(at, ahead)
+            return became, reached, count
         this_thread = let_others_run()
         reached, count = match_at(at, ahead)
         run_again(this_thread)

@@ -66,7 +66,7 @@ def tables_together(tables: Tables, events: Events, scratch: Scratch, count: int
     """How many tables, the first of `Tables.digit`, so many events look into together; 0 if that does not pay."""
     if count < FEWEST or len(scratch.group_code) == 0 or events.code.shape[1] > GROUP_COLUMNS:
         return 0
-    rows, narrow, room = 0, 0, len(scratch.group_found) // GROUP
+    rows, narrow, room = 0, 0, min(len(scratch.group_found) // GROUP, 1 << ROW_BITS)
     while rows < min(room, len(tables.digit)) and tables.filter[tables.digit[rows, 0]] <= 0:
         narrow += tables.filter[tables.digit[rows, 0]] < 0
         rows += 1
