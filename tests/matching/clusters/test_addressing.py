@@ -70,7 +70,7 @@ def test_the_table_names_the_arrays_that_are_held_and_no_others(monkeypatch):
         engine.match(event)
         engine.match_batch([event])
         arguments = arguments_of(engine)
-        held = [*arguments._index, arguments.events, arguments._scratch, arguments.results]
+        held = [*arguments._index, arguments.events, arguments._scratch, arguments.results, arguments.reading]
         arrays = [array for structure in held for array in structure]
         assert arguments.table[:, 0].tolist() == [array.ctypes.data for array in arrays]
         assert arguments.table[:, 1:].tolist() == [[*array.shape, 1][:2] for array in arrays]

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from harken.errors import EventError
 from harken.matching.encoding.reading import NOWHERE, RowReader
+from harken.matching.kernels.layout import Reading
 from harken.matching.kernels.reading import (
     CLASS,
     CLASSES,
@@ -33,7 +34,6 @@ from harken.matching.kernels.reading import (
     STEP,
     TRUE,
     UNASKED,
-    Reading,
 )
 from harken.matching.predicates.ordering import ConstantOrder
 from harken.model.events import MAX_NESTING, Event, FlatEvent, flatten

@@ -299,6 +299,15 @@ VISITS, CHECKS, TOUCHED, REPEATS, COUNTERS = range(5)
 results may be there twice, being of subscriptions with several clauses."""
 
 
+class Reading(NamedTuple):
+    """What it takes to read events from dictionaries (reading.py)."""
+
+    objects: npt.NDArray[np.int64]
+    """Where they are."""
+    steps: Matrix[np.int64]
+    """What to do with the values of a class under a name: a row for each class, for each number of a name."""
+
+
 class Results(NamedTuple):
     """Where matches are written: the event and the slot of each."""
 

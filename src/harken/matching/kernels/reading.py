@@ -7,14 +7,13 @@ what else there is. Without compilation that is all, and so it is where the inte
 from __future__ import annotations
 
 import sysconfig
-from typing import NamedTuple
 
 import numba
 import numpy as np
 import numpy.typing as npt
 
 from harken.jit import part
-from harken.matching.kernels.layout import MISSING, UNLISTED, Events, Matrix
+from harken.matching.kernels.layout import MISSING, UNLISTED, Events, Reading
 
 STATE, CODES, CODE_COLUMN, LABELS, ORDERED, LABEL_COLUMN, PRESENCE_COLUMN = range(7)
 """Columns of a step: whether there is one (below); the dictionary of codes, or 0 if values have none, and the
@@ -44,16 +43,6 @@ for Python to read all of it, and what was read means nothing."""
 
 MOST = 4_096
 """Values of an event that a kernel reads: others wait for the interpreter meanwhile."""
-
-
-class Reading(NamedTuple):
-    """What it takes to read events."""
-
-    objects: npt.NDArray[np.int64]
-    """Where they are (above)."""
-    steps: Matrix[np.int64]
-    """What to do with the values of a class under a name: a row for each class, for each number of a name."""
-
 
 IN_KERNELS = not (numba.config.DISABLE_JIT or sysconfig.get_config_var("Py_GIL_DISABLED"))  # type: ignore[attr-defined]
 """Whether kernels read events."""

@@ -1,8 +1,7 @@
 """Handing a kernel many arrays at once: as one table of where they are, because taking each in costs time.
 
-The kernel takes six structures of layout.py, and one of reading.py. Their arrays, one structure after the other
-and each in the order in which its class declares them, have a row each in the table: address, and length along
-each of up to two axes.
+The kernels take seven structures of layout.py. Their arrays, one structure after the other and each in the order
+in which its class declares them, have a row each in the table: address, and length along each of up to two axes.
 
     first row   PredicateArrays.equal_first   0x7f3a5c0010   32    1
     next row    PredicateArrays.equal         0x7f3a5c2a40   512   1
@@ -30,9 +29,8 @@ from numba.np.arrayobj import make_array, populate_array
 from harken.jit import holding, tight
 from harken.matching.clusters.kernels.matching import match_events, match_span
 from harken.matching.clusters.kernels.opening import find_columns
-from harken.matching.kernels.layout import Blocks, Events, PredicateArrays, Results, Scratch, Tables
-from harken.matching.kernels.reading import FAILED, IN_KERNELS, Reading
-from harken.model.events import Event
+from harken.matching.kernels.layout import Blocks, Events, PredicateArrays, Reading, Results, Scratch, Tables
+from harken.matching.kernels.reading import FAILED, IN_KERNELS
 
 Structure: TypeAlias = tuple[npt.NDArray[Any], ...]
 """A named tuple of arrays, of several types."""
@@ -78,7 +76,7 @@ class Arguments:
     writes the new address into the same table at once.
     """
 
-    __slots__ = ("_events", "_index", "_reading", "_results", "_scratch", "_table", "_where")
+    __slots__ = ("_events", "_index", "_reading", "_results", "_scratch", "_where", "table")
 
     def __init__(
         self,
@@ -93,8 +91,9 @@ class Arguments:
         self._index = predicates, tables, blocks
         self._events, self._scratch, self._results, self._reading = events, scratch, results, reading
         structures = (*self._index, events, scratch, results, reading)
-        self._table = np.array([row for each in structures for row in rows_of(each)], np.int64)
-        self._where = self._table.ctypes.data
+        self.table = np.array([row for each in structures for row in rows_of(each)], np.int64)
+        """For the kernels below, and nobody else."""
+        self._where = self.table.ctypes.data
 
     @property
     def events(self) -> Events:
@@ -129,11 +128,11 @@ class Arguments:
     def _name(self, structure: Structure) -> None:
         """Have the table name the arrays of a structure instead of those it names."""
         first = _FIRST[type(structure)]
-        self._table[first : first + len(structure)] = rows_of(structure)
+        self.table[first : first + len(structure)] = rows_of(structure)
 
     if not IN_KERNELS:
 
-        def match_object(self, event: Event, is_checked: bool, ahead: bool) -> tuple[int, int, int]:
+        def match_object(self, event: object, is_checked: bool, ahead: bool) -> tuple[int, int, int]:
             """Nothing: Python is to read all of it."""
             return FAILED, 0, 0
 
@@ -151,7 +150,7 @@ class Arguments:
 
     if IN_KERNELS:
 
-        def match_object(self, event: Event, is_checked: bool, ahead: bool) -> tuple[int, int, int]:
+        def match_object(self, event: object, is_checked: bool, ahead: bool) -> tuple[int, int, int]:
             """Read a dictionary, as `read_event` does: what became of it; then, if it is read, match it."""
             return match_object_at(id(event), self._where, is_checked, ahead)
 
