@@ -9,11 +9,12 @@ import threading
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
+from types import SimpleNamespace
 
 import pytest
 
 from harken.errors import EngineBusyError
-from harken.locking import FORK_PATIENCE, Door, HeldForFork, SharedLock, _Forks, watch_forks
+from harken.locking import FORK_PATIENCE, KEEPS, Door, HeldForFork, SharedLock, _Forks, watch_forks
 from harken.portions import ALONE, Pace, Portions
 
 
@@ -139,6 +140,38 @@ def test_who_waits_for_one_change_is_not_forgotten_by_another_that_waits_as_well
     for thread in threads:
         thread.join(60)
     assert looked[0] <= 2
+
+
+def test_readers_give_way_every_now_and_then_while_others_change_and_only_then(monkeypatch):
+    door, slept = Door(), list[float]()
+    monkeypatch.setattr("harken.locking.time", SimpleNamespace(sleep=slept.append, monotonic=time.monotonic))
+
+    def read_often() -> int:
+        slept.clear()
+        for _ in range(2 * KEEPS):
+            if door.changers:
+                door.reading().give_way()
+            read(door)
+        return len(slept)
+
+    assert read_often() == 0
+    with door.changing():
+        assert read_often() == 2
+        with suppress(ZeroDivisionError), door.changing():
+            raise ZeroDivisionError
+    assert read_often() == 0
+
+
+def test_who_ends_in_the_middle_of_a_change_is_given_way_to_no_more():
+    door, left = Door(), list[object]()
+
+    def change_for_ever() -> None:
+        left.append(door.changing())
+        left[0].__enter__()
+
+    in_thread(change_for_ever).join(60)
+    gc.collect()
+    assert not door.changers
 
 
 def test_a_door_left_closed_is_settled_and_opened_by_the_next_to_come():

@@ -156,10 +156,10 @@ class Engine:
         Costs a parse and one insertion. For many, `subscribe_many` is far faster.
         """
         checked_flag("replace", replace)
-        ready = Few.one(
-            id, expression, owner, partial(Validity, valid_from, valid_until), self.schema, self.limits
-        )
-        rejects, _ = self._take_in(ready, replace, all_or_none=True)
+        validity = partial(Validity, valid_from, valid_until)
+        with self._door.changing():
+            ready = Few.one(id, expression, owner, validity, self.schema, self.limits)
+            rejects, _ = self._take_in(ready, replace, all_or_none=True)
         if rejects:
             raise rejects[0].error
 
@@ -186,15 +186,16 @@ class Engine:
         """
         all_or_none = not _collects(on_error)
         checked_flag("replace", replace)
-        ready = checked(rows, self.schema, self.limits, progress)
-        rejects, loaded = self._take_in(ready, replace, all_or_none=all_or_none)
+        with self._door.changing():
+            ready = checked(rows, self.schema, self.limits, progress)
+            rejects, loaded = self._take_in(ready, replace, all_or_none=all_or_none)
         if rejects and all_or_none:
             raise BulkLoadError(rejects)
         return LoadReport(loaded, tuple(rejects))
 
     def unsubscribe(self, id: SubscriptionId) -> None:
         """Remove one subscription; UnknownSubscriptionError if there is none of this id."""
-        with self._door.turn():
+        with self._door.changing(), self._door.turn():
             self._settle()
             slot = self._identities.slot(id)
             self._make(Change.letting_go(np.array([slot]), self._identities))
@@ -206,7 +207,7 @@ class Engine:
         """
         check_several("unsubscribe_many", "ids", ids, "unsubscribe", single=(str, bytes))
         batch = batch_of(ids)
-        with self._door.turn():
+        with self._door.changing(), self._door.turn():
             self._settle()
             slots = self._identities.slots_in_use(batch)
             if len(slots):
@@ -220,6 +221,8 @@ class Engine:
         """The ids of all subscriptions the event satisfies, among those valid `at` that time (now)."""
         door = self._door
         reader = door.reading()
+        if door.changers:
+            reader.give_way()
         reader.inside += 1
         try:
             if door.closed:
@@ -334,7 +337,7 @@ class Engine:
         Costs up to as much as loading the subscriptions did. Algorithms that have no choice ignore it.
         """
         given = _at_hand("learn", events)
-        with self._door.turn():
+        with self._door.changing(), self._door.turn():
             self._settle()
             if isinstance(self._matcher, Learning):
                 batch = batch_from(given, self._matcher.attributes, self.schema, [])
@@ -467,7 +470,7 @@ class Engine:
             self._matcher.is_due = True  # type: ignore[attr-defined]  # another time
 
     def _arrange(self) -> None:
-        with self._door.turn():
+        with self._door.changing(), self._door.turn():
             self._settle()
             self._matcher.arrange()  # type: ignore[attr-defined]  # of those that do
             self._make(Change.learning(EventBatch([], {}, 0), self._identities))

@@ -9,6 +9,10 @@ thread has assigned before it looks, another one sees.
 **Fair.** Readers that find the door closed wait, so that a change is not starved by readers; the next change lets
 those that waited in first, so that readers are not starved by changes.
 
+**The interpreter.** A thread that matches one short event after the other would give it away only when it is made
+to, after 5 ms; and a change wants it back some twenty times while it is prepared, after each kernel. So whoever
+changes says so from the beginning (`changing`), and matches that come meanwhile first **give way** for a moment.
+
 **In portions.** A large change does its work in many portions, and opens the door between them. That nobody sees
 what it has done so far is not the door's business. **Long readers**, which stay inside for longer than a moment,
 must not have others wait until they are out: a change first keeps those that come outside, waits for those that
@@ -41,7 +45,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import ClassVar, Protocol, TypeAlias, TypeVar
 
@@ -60,6 +64,10 @@ LONGEST_PAUSE = 1e-3
 
 PATIENCE = 0.1
 """Seconds until those who stepped aside are taken not to come."""
+
+KEEPS = 8
+"""So often does a reader come in beside changes until it gives way once. That takes some 50 microseconds, however
+short the sleep: what it takes others to wake up, and about as long as so many events that are matched fast."""
 
 CROWD = 4
 """For so many that wait is done as much more at once, at most: others, who sleep, wait for the door alone."""
@@ -86,13 +94,22 @@ class OwnedLock(Protocol):
 class Reader:
     """One thread, as a door knows it."""
 
-    __slots__ = ("__weakref__", "inside", "stays")
+    __slots__ = ("__weakref__", "inside", "kept", "stays")
 
     def __init__(self) -> None:
+        self.kept = 0
+        """How often it has not given way since it last did."""
         self.inside = 0
         """How many times it reads now: more than once, if one reading calls another."""
         self.stays = 0
         """How many of these take longer than a moment."""
+
+    def give_way(self) -> None:
+        """Let those who change something have the interpreter, every now and then."""
+        self.kept += 1
+        if self.kept >= KEEPS:
+            self.kept = 0
+            time.sleep(0)
 
 
 class Door:
@@ -101,6 +118,8 @@ class Door:
     To read, exactly so, as every other way costs more or can be interrupted in between:
 
         reader = door.reading()
+        if door.changers:
+            reader.give_way()
         reader.inside += 1
         try:
             if door.closed:
@@ -110,10 +129,11 @@ class Door:
             reader.inside -= 1
 
     and `wait_outside`, not `step_aside`, if it may go on between two portions of a change. What takes longer than
-    a moment counts itself in by `stays`, too, and looks at `is_shut` instead.
+    a moment counts itself in by `stays`, too, and looks at `is_shut` instead; it need not give way.
 
-    To change: `with door.turn():`, which keeps other changes out but no readers, and then `close` and `open`, or
-    `in_portions`. `settle` makes good whatever an interrupted change left, and opens the door.
+    To change: `with door.changing():` around all that is done for it, and in this `with door.turn():`, which
+    keeps other changes out but no readers, and then `close` and `open`, or `in_portions`. `settle` makes good
+    whatever an interrupted change left, and opens the door.
     """
 
     def __init__(self) -> None:
@@ -122,6 +142,8 @@ class Door:
         """Whether it is closed to those that stay: before a change goes on alone, and whenever it is closed."""
         self._is_alone = False
         """Whether nobody is in, behind the closed door: who is counted all the same has only come to look."""
+        self.changers = set[weakref.ref[Reader]]()
+        """The threads that prepare a change, wait for their turn or make it; those that end go by themselves."""
         self._own = threading.local()
         self._readers: set[weakref.ref[Reader]] = set()
         self._aside: set[Reader] = set()
@@ -214,6 +236,18 @@ class Door:
     def _come_to_stay(self, own: Reader, counts: Counts) -> bool:
         with self._lobby:
             return self._come_in(own, counts)
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Have those who read give way for as long as this thread does anything for a change."""
+        own = weakref.ref(self.reading(), self.changers.discard)
+        is_within_another = own in self.changers
+        try:
+            self.changers.add(own)
+            yield
+        finally:
+            if not is_within_another:
+                self.changers.discard(own)
 
     def turn(self) -> OwnedLock:
         """What to hold in order to change, or to have no changes; readers that had to wait come in first."""
@@ -349,7 +383,7 @@ class Door:
         own, readers = self.reading(), set[weakref.ref[Reader]]()
         readers.add(weakref.ref(own, readers.discard))
         self._readers, self._only, self._are_several = readers, threading.get_ident(), False
-        self._aside, self._waiting, self._staying = set(), set(), set()
+        self._aside, self._waiting, self._staying, self.changers = set(), set(), set(), set()
         self._is_alone |= not is_free(self._changes)
         held = (self._changes, self._lobby, self._portion)
         self._changes, self._lobby, self._portion = (each if each._is_owned() else _anew(each) for each in held)

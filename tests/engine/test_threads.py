@@ -15,7 +15,8 @@ import pytest
 
 from harken import Engine, algorithms
 from harken.bench.experiments.threads import Scene
-from harken.errors import CopyError, EngineBusyError
+from harken.errors import CopyError, EngineBusyError, UnknownSubscriptionError
+from harken.locking import Reader, _wait_until
 from harken.matching.events.batch import _ADDING
 from harken.model.expressions import Comparison
 
@@ -40,6 +41,49 @@ def test_rows_that_ask_and_change_the_engine_while_it_takes_them_in_do_no_harm()
 
     engine.subscribe_many(rows(), progress=lambda _: engine.subscribe("told", "x = 1", replace=True))
     assert len(engine.match(EVERY)) == len(engine) == 8
+
+
+def test_matches_give_way_while_rows_are_read():
+    engine, given_way = Engine(), list[bool]()
+
+    def rows() -> Iterator[tuple[int, str]]:
+        for id in range(3):
+            given_way.append(bool(engine._door.changers))
+            engine.subscribe(f"within {id}", "x = 1")
+            yield f"row {id}", "x = 1"
+
+    engine.subscribe_many(rows())
+    assert given_way == [True] * 3
+    assert not engine._door.changers
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda engine: engine.subscribe("b", "x = 2"),
+        lambda engine: engine.subscribe_many([("b", "x = 2")]),
+        lambda engine: engine.unsubscribe("a"),
+        lambda engine: engine.unsubscribe_many(["a"]),
+        lambda engine: engine.learn([{"x": 1}]),
+    ],
+    ids=["subscribe", "subscribe_many", "unsubscribe", "unsubscribe_many", "learn"],
+)
+def test_matches_give_way_to_every_change_from_its_beginning_to_its_end(change, monkeypatch):
+    engine, times = Engine(), list[Reader]()
+    engine.subscribe("a", "x = 1")
+    monkeypatch.setattr(Reader, "give_way", lambda reader: times.append(reader))
+    with engine._door.turn():
+        changing = threading.Thread(target=change, args=(engine,), daemon=True)
+        changing.start()
+        _wait_until(lambda: bool(engine._door.changers), patience=60)
+        assert engine.match({"x": 1}) == ["a"]
+        assert len(times) == 1
+    changing.join(60)
+    engine.match({"x": 1})
+    assert len(times) == 1
+    with pytest.raises(UnknownSubscriptionError):
+        engine.unsubscribe("nobody")
+    assert not engine._door.changers
 
 
 def test_rows_that_wait_for_a_change_by_another_thread_do_not_wait_for_ever():
