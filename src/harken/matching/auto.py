@@ -330,6 +330,10 @@ class AutoMatcher:
         self._meet(event, is_flat=False)
         return slots
 
+    def flat_until(self, events: list[Event], row: int) -> int:
+        """As the algorithm in use sees it, if it does."""
+        return row if self._read is None else self._matcher.flat_until(events, row)  # type: ignore[attr-defined]
+
     def _meet(self, event: Event, *, is_flat: bool) -> None:
         """Take note of one event."""
         if self._few is not None:

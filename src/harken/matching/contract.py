@@ -195,6 +195,9 @@ class Reading(Protocol):
         That is as if it had not been asked. No code of anybody else is run.
         """
 
+    def flat_until(self, events: list[Event], row: int) -> int:
+        """The row from a row on up to which all events are flat, as far as can be seen quickly."""
+
 
 @runtime_checkable
 class Gradual(Protocol):

@@ -15,6 +15,7 @@ from harken.matching.clusters.single import SingleMatching
 from harken.matching.contract import AccessPath, Pairs, Slots, Stats
 from harken.matching.encoding.encoder import BLOCK
 from harken.matching.encoding.locality import by_row, leading_dimensions
+from harken.matching.encoding.native import flat_until
 from harken.matching.encoding.reading import RowReader
 from harken.matching.encoding.workspace import Workspace, each_once
 from harken.matching.kernels.layout import (
@@ -81,6 +82,10 @@ class ClusterMatcher(ChangingClusters):
     def match_unchecked(self, event: Event) -> Slots | None:
         """Match one event, which is checked while it is read."""
         return self._match_one(event, is_checked=False) if type(event) is dict else None
+
+    def flat_until(self, events: list[Event], row: int) -> int:
+        """The row from a row on up to which all events are flat, as far as kernels see."""
+        return flat_until(events, row)
 
     def _match_one(self, event: Event, *, is_checked: bool) -> Slots | None:
         workspace = self._workspace()

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from harken.matching.encoding.columns import MOST_ROOM, EventColumns, Full
 from harken.matching.encoding.locality import NO_ORDER, gathered, in_order, most_together
+from harken.matching.encoding.native import NativeSteps
 from harken.matching.encoding.reading import RowReader, presence_dimensions
 from harken.matching.events.batch import EventBatch
 from harken.matching.events.columns import Column, Numbers
@@ -128,15 +129,15 @@ class Encoder:
 
     def _row_blocks(self, start: int, rows: list[FlatEvent]) -> Iterator[tuple[int, Events]]:
         """Events that came one by one, in several blocks if few of them have the same attributes."""
-        known: RowReader | None = getattr(self._own, "reader", None)
-        self._own.reader = None  # not for whatever interrupts this thread
+        known: NativeSteps | None = getattr(self._own, "steps", None)
+        self._own.steps = None  # not for whatever interrupts this thread
         widest = max(map(len, rows))
-        reader = self.reader() if known is None or not known.columns.suit(widest) else known
+        steps = NativeSteps(self.reader()) if known is None or not known.columns.suit(widest) else known
         events = None
-        if _fits(rows, reader.columns):
-            events, reader = self._widened(rows, reader, widest)
-        if (events is not None or reader is known) and reader.columns.suit(widest):
-            self._own.reader = reader
+        if _fits(rows, steps.columns):
+            events, steps = self._widened(rows, steps, widest)
+        if (events is not None or steps is known) and steps.columns.suit(widest):
+            self._own.steps = steps
         if events is not None:
             yield start, events
             return
@@ -144,27 +145,30 @@ class Encoder:
         yield from self._row_blocks(start, rows[:half])
         yield from self._row_blocks(start + half, rows[half:])
 
-    def _widened(self, rows: list[FlatEvent], reader: RowReader, widest: int) -> tuple[Events | None, RowReader]:
+    def _widened(
+        self, rows: list[FlatEvent], steps: NativeSteps, widest: int
+    ) -> tuple[Events | None, NativeSteps]:
         """Events as they are read, with as many columns as it takes; None if few have the same attributes."""
-        while (events := self._from_rows(rows, reader)) is None:
-            wider = reader.columns.wider(widest)
-            reader = self.reader(wider)
+        while (events := self._from_rows(rows, steps)) is None:
+            wider = steps.columns.wider(widest)
+            steps = NativeSteps(self.reader(wider))
             if len(rows) > 1 and not (wider.suit(widest) and _fits(rows, wider)):
                 break
-        return events, reader
+        return events, steps
 
-    def _from_rows(self, rows: list[FlatEvent], reader: RowReader) -> Events | None:
+    def _from_rows(self, rows: list[FlatEvent], steps: NativeSteps) -> Events | None:
         """Events as they are read; None if there are not columns enough."""
-        columns = reader.columns
-        code = np.full((len(rows), columns.room), MISSING, np.int32)
+        columns = steps.columns
+        code = np.empty((len(rows), columns.room), np.int32)
         label = np.zeros((len(rows), columns.label_room), np.int64)
         also: list[Passed] = []
+        row = 0
         try:
-            for row, event in enumerate(rows):
-                others: list[int] = []
-                reader.read(event, memoryview(code[row]), memoryview(label[row]), others)
+            while (row := steps.read_rows(rows, row, code, label)) < len(rows):
+                others = steps.read_row(rows[row], code[row], label[row])
                 if others:
                     also.append((np.full(len(others), row), np.array(others, np.int64)))
+                row += 1
         except Full:
             return None
         except RuntimeError as error:
@@ -172,7 +176,8 @@ class Encoder:
                 raise
             copies = [each.copy() for each in rows]  # all, as another thread may change more of them
             copies[row], _ = flatten(copies[row])
-            return self._from_rows(copies, reader)
+            return self._from_rows(copies, steps)
+        steps.note(len(rows))
         return self.events(code, label, also, columns)
 
     def _dimensions_of(self, names: Iterable[str]) -> int:

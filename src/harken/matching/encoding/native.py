@@ -1,4 +1,4 @@
-"""What kernels do with values when they read an event: the steps of a `RowReader`, as numbers and addresses."""
+"""What kernels do with values when they read events: the steps of a `RowReader`, as numbers and addresses."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.errors import EventError
+from harken.matching.encoding.columns import EventColumns
 from harken.matching.encoding.reading import NOWHERE, RowReader
-from harken.matching.kernels.layout import Reading
+from harken.matching.kernels.layout import MISSING, Reading
 from harken.matching.kernels.reading import (
     CLASS,
     CLASSES,
     CODE_COLUMN,
     CODES,
+    DICT,
+    FAILED,
     HIGHEST,
+    IN_KERNELS,
     INERT,
     IS_ASCII,
     KNOWN,
@@ -29,15 +33,22 @@ from harken.matching.kernels.reading import (
     ORDERED,
     PLACES,
     PRESENCE_COLUMN,
+    READ,
     REMAINDER,
+    REMAINS,
     STATE,
     STEP,
     TRUE,
     UNASKED,
+    Codes,
+    Labels,
 )
 from harken.matching.predicates.ordering import ConstantOrder
 from harken.model.events import MAX_NESTING, Event, FlatEvent, flatten
 from harken.model.values import Kind, kind_of_class
+
+if IN_KERNELS:
+    from harken.matching.kernels.reading import plain_until, read_rows
 
 PLAIN = int, str, float, bool
 """Classes whose values kernels read, in the order in which these number them."""
@@ -57,6 +68,12 @@ _ZONES = type(None), timezone, ZoneInfo
 
 _IS_ASCII = "isascii"
 """The method of texts that tells whether there is more to look at."""
+
+_OBJECTS = np.zeros(CLASS + CLASSES + INERT, np.int64)
+"""What kernels compare with, whichever reader it is for."""
+
+_OBJECTS[[NONE, TRUE, IS_ASCII, DICT]] = [id(each) for each in (None, True, _IS_ASCII, dict)]
+_OBJECTS[CLASS:] = [id(each) for each in (*PLAIN, *_INERT)]
 
 FIRST_NAMES = 64
 
@@ -83,12 +100,45 @@ class NativeSteps:
         self._labelled: dict[int, ConstantOrder] = {}
         """By step: the order that ints are labelled by, one after the other looked up among its constants."""
         self._events = 0
+        self._became = FAILED
+        """What became of the event that kernels read last."""
         self.remainder: dict[str, object] = {}
         """What is left of an event for Python to read."""
-        objects = np.zeros(CLASS + CLASSES + INERT, np.int64)
-        objects[[NAMES, REMAINDER, NONE, TRUE]] = [id(each) for each in (self._names, self.remainder, None, True)]
-        objects[IS_ASCII], objects[CLASS:] = id(_IS_ASCII), [id(each) for each in (*PLAIN, *_INERT)]
+        objects = _OBJECTS.copy()
+        objects[[NAMES, REMAINDER]] = id(self._names), id(self.remainder)
         self.reading = Reading(objects, np.zeros((FIRST_NAMES * CLASSES, STEP), np.int64))
+
+    @property
+    def columns(self) -> EventColumns:
+        """The columns that events are read into."""
+        return self._reader.columns
+
+    def read_rows(self, events: list[FlatEvent], row: int, code: Codes, label: Labels) -> int:
+        """Read events from a row on, each into its own, as far as kernels can; the row that is for `read_row`."""
+        self._became = FAILED
+        while IN_KERNELS and row < len(events):
+            row, self._became = read_rows(id(events), row, self.reading, code, label)
+            if self._became != READ:
+                break
+        return row
+
+    def read_row(self, event: FlatEvent, code: Codes, label: Labels) -> list[int]:
+        """Read the event that kernels have left, or what they have left of it; list other predicates that hold."""
+        rest: FlatEvent = self.remainder if self._became == REMAINS else event  # type: ignore[assignment]  # flat, too
+        try:
+            return self._read(rest, code, label, anew=rest is event)
+        except KeyError:  # no flat event has such a value: another thread has put it there since it was checked
+            return self._read(flatten(event)[0], code, label, anew=True)
+        finally:
+            self.remainder.clear()
+
+    def _read(self, event: FlatEvent, code: Codes, label: Labels, *, anew: bool) -> list[int]:
+        also = list[int]()
+        if anew:
+            code[:] = MISSING
+        self._reader.read(event, memoryview(code), memoryview(label), also)  # type: ignore[arg-type]  # are buffers
+        self.learn(event)
+        return also
 
     def flat_remainder(self, event: Event) -> FlatEvent | None:
         """What is left of an event that has not been checked, flattened; None if all of it has to be looked at.
@@ -187,6 +237,14 @@ class NativeSteps:
     def _address(self, named: object) -> int:
         self._named.append(named)
         return id(named)
+
+
+def flat_until(events: list[Event], row: int) -> int:
+    """The row from a row on up to which all events are flat, as far as kernels see."""
+    is_odd = not IN_KERNELS
+    while row < len(events) and not is_odd:
+        row, is_odd = plain_until(id(events), row, _OBJECTS)
+    return row
 
 
 def _is_known(value: object, depth: int) -> bool:

@@ -7,7 +7,7 @@ attributes that some subscription mentions are looked at, and those that a schem
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -27,6 +27,8 @@ from harken.model.values import Type
 
 EventSource: TypeAlias = pa.Table | pa.RecordBatch | ArrowStream | ArrowArray | Iterable[Event]
 Numbers: TypeAlias = npt.NDArray[np.int64]
+FlatUntil: TypeAlias = Callable[[list[Event], int], int]
+"""Says quickly up to which row all events from a row on are flat; the one there may be, too."""
 
 
 class EventBatch:
@@ -59,6 +61,7 @@ class EventBatch:
         mentioned: Mentions,
         schema: Schema | None = None,
         rejects: list[EventError] | None = None,
+        flat_until: FlatUntil | None = None,
     ) -> EventBatch:
         """A batch from an Arrow table, what can be one, or dictionaries.
 
@@ -66,7 +69,8 @@ class EventBatch:
         """
         table = table_of(source, EventError)
         if table is None:
-            return cls._of_rows(source, mentioned, schema, rejects)  # type: ignore[arg-type]  # then it is rows
+            quickly = flat_until if schema is None else None
+            return cls._of_rows(list(source), mentioned, schema, rejects, quickly)  # type: ignore[arg-type]
         columns = leaf_columns(table)
         faults = {} if schema is None else column_faults(columns, schema)
         if faults and rejects is None:
@@ -81,22 +85,29 @@ class EventBatch:
     @classmethod
     def _of_rows(
         cls,
-        source: Iterable[Event],
+        events: list[Event],
         mentioned: Mentions,
         schema: Schema | None,
         rejects: list[EventError] | None,
+        flat_until: FlatUntil | None,
     ) -> EventBatch:
-        rows, numbers, foreign = [], [], Counter[str]()
-        row = -1
-        for row, event in enumerate(source):
+        rows, numbers, foreign = list[FlatEvent](), list[int](), Counter[str]()
+        row = 0
+        while row < len(events):
+            if flat_until is not None and (until := flat_until(events, row)) > row:
+                rows += events[row:until]  # type: ignore[arg-type]  # which are flat
+                numbers += range(row, until)
+                row = until
+                continue
             try:
-                rows.append(checked_event(event, mentioned, schema, foreign, row))
+                rows.append(checked_event(events[row], mentioned, schema, foreign, row))
                 numbers.append(row)
             except EventError as error:
                 if rejects is None:
                     raise
                 rejects.append(error)
-        whole = len(rows) == row + 1
+            row += 1
+        whole = len(rows) == len(events)
         batch = cls(rows, {}, len(rows), None if whole else np.array(numbers, np.int64))
         batch.foreign = foreign
         return batch

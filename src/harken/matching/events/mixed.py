@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from harken.errors import EventError
-from harken.matching.events.batch import EventBatch, EventSource, checked_event
+from harken.matching.events.batch import EventBatch, EventSource, FlatUntil, checked_event
 from harken.matching.events.mentions import Mentions
 from harken.matching.events.tables import MixedTable, Values
 from harken.model.events import FlatEvent
@@ -20,10 +20,11 @@ def batch_from(
     mentioned: Mentions,
     schema: Schema | None,
     rejects: list[EventError] | None,
+    flat_until: FlatUntil | None = None,
 ) -> EventBatch:
     """As `EventBatch.of`. If somebody asks about a column of Python's values, events are matched one by one."""
     if not isinstance(source, MixedTable):
-        return EventBatch.of(source, mentioned, schema, rejects)
+        return EventBatch.of(source, mentioned, schema, rejects, flat_until)
     asked = {name: values for name, values in source.others.items() if _is_asked(name, mentioned, schema)}
     if not asked:
         return EventBatch.of(source.table, mentioned, schema, rejects)

@@ -235,7 +235,8 @@ if IN_KERNELS:
     @holding
     def match_object_at(event: int, at: int, is_checked: bool, ahead: bool) -> tuple[int, int, int]:
         """Read an event, and if nothing of it remains, match it while others may run."""
-        became = read_event(event, is_checked, _reading(at), _events(at))
+        events = _events(at)
+        became = read_event(event, is_checked, _reading(at), events.code, events.label, 0)
         if became != READ:
             return became, 0, 0
         if _MAY_RAISE:
