@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 
 import pytest
-
-from harken.jit.interrupts import held_back
 
 
 def test_interrupts_while_kernels_run_leave_the_process_alive_and_all_or_nothing_loaded():
@@ -23,7 +20,7 @@ def test_interrupts_while_kernels_run_leave_the_process_alive_and_all_or_nothing
 
 
 _INTERRUPTED_BETWEEN_KERNELS = """
-import signal, sys
+import signal, sys, threading
 from harken import Engine
 
 def interrupt(frame, event, _):
@@ -33,11 +30,13 @@ def interrupt(frame, event, _):
 
 engine = Engine("counting")
 sys.setprofile(interrupt)
+threading.setprofile(interrupt)
 try:
     engine.subscribe(1, "a > 1")
     engine.match({"a": 2})
 except KeyboardInterrupt:
     print("interrupted")
+threading.setprofile(None)
 if 1 not in engine:
     engine.subscribe(1, "a > 1")
 print(engine.match({"a": 2}))
@@ -51,36 +50,56 @@ def test_an_interrupt_before_a_kernel_leaves_all_kernels_usable():
     assert done.stdout == "interrupted\n[1]\n", done.stderr
 
 
-def test_signals_are_held_back_and_then_handled_as_before():
-    came = []
-    before = signal.signal(signal.SIGUSR1, lambda number, _: came.append(number))
+_INTERRUPTED_BY_EVERY_KERNEL = """
+import os, signal
+from numba.core.codegen import CPUCodeLibrary
+from harken import Engine
+
+asks = CPUCodeLibrary._object_getbuffer_hook.__func__
+
+def interrupted(library, *given):  # which LLVM calls, and which nothing can be raised from
+    os.kill(os.getpid(), signal.SIGINT)
+    return asks(library, *given)
+
+CPUCodeLibrary._object_getbuffer_hook = classmethod(interrupted)
+times = 0
+while True:
     try:
-        handler = signal.getsignal(signal.SIGUSR1)
+        engine = Engine("dynamic")
+        engine.subscribe_many([(id, f"price > {id}") for id in range(300)])
+        found = engine.match_batch([{"price": 200}]).num_rows
+        break
+    except KeyboardInterrupt:
+        times += 1
+print(times > 3, found)
+"""
 
-        @held_back()
-        @held_back()
-        def interrupted():
-            signal.raise_signal(signal.SIGUSR1)
-            signal.raise_signal(signal.SIGINT)
-            came.append("held")
+_TOO_DEEP = """
+import sys
+from harken import Engine
 
-        with pytest.raises(KeyboardInterrupt):
-            interrupted()
-        assert came == ["held", signal.SIGUSR1]
-        assert signal.getsignal(signal.SIGUSR1) is handler
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        with pytest.raises(ValueError, match="itself"), held_back():
-            raise ValueError("itself")
-        assert signal.getsignal(signal.SIGUSR1) is handler
+def below(frames, call):
+    return call() if not frames else below(frames - 1, call)
 
-        @held_back()
-        def failed():
-            signal.raise_signal(signal.SIGINT)
-            signal.raise_signal(signal.SIGUSR1)
-            raise ValueError("itself")
+def load():
+    engine = Engine("dynamic")
+    engine.subscribe_many([(id, f"price > {id}") for id in range(300)])
+    return engine.match_batch([{"price": 200}]).num_rows
 
-        with pytest.raises(KeyboardInterrupt):
-            failed()
-        assert came == ["held", signal.SIGUSR1, signal.SIGUSR1], "each is told, whatever else is raised"
-    finally:
-        signal.signal(signal.SIGUSR1, before)
+Engine("dynamic").subscribe_many([("1", "x = 1")])  # imports what it takes
+limit, failed = sys.getrecursionlimit(), 0
+for left in range(2, 200, 3):
+    try:
+        below(limit - left, load)
+    except RecursionError:
+        failed += 1
+print(failed > 3, load())
+"""
+
+
+@pytest.mark.parametrize("program", [_INTERRUPTED_BY_EVERY_KERNEL, _TOO_DEEP])
+def test_what_cannot_be_raised_from_within_llvm_takes_nothing_down(program):
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "True 200\n", done.stderr
