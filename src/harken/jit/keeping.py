@@ -221,7 +221,7 @@ def _make(folder: Path) -> None:
 def _announce() -> None:
     """Tell once that kernels are being compiled, so that nobody wonders about the wait."""
     if any(_lets_write(home) for home in homes()):
-        _LOG.warning("compiling kernels for this machine; this takes up to a minute, once")
+        _LOG.warning("compiling kernels that this machine lacks, which takes up to a minute; they are kept")
     else:
         _tell_it_is_not_kept()
 

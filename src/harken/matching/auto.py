@@ -24,6 +24,7 @@ from harken.matching.contract import (
     Saveable,
     Slots,
     Stats,
+    in_order,
     is_gradual,
 )
 from harken.matching.events.batch import EventBatch
@@ -237,6 +238,7 @@ class AutoMatcher:
         self._needs_clusters = broken._needs_clusters
 
     def _become(self, name: str, matcher: EncodedMatcher) -> None:
+        matcher.record = getattr(self._matcher, "record", matcher.record)  # of the index that there was, if any
         self._matcher, self._few, self.picked, self._next = matcher, None, name, None
         self._read = matcher.match_unchecked if isinstance(matcher, Reading) else None
 
@@ -376,9 +378,10 @@ class AutoMatcher:
         """
         name, matcher = self._for_batch(events)
         if not isinstance(matcher, InParallel):
-            return matcher.match_batch(events)
+            return in_order(matcher.match_batch(events), parallel)
         if name != FIRST and parallel.mode != "me-ip":
-            parallel = replace(parallel, mode="me-ip", group=None, target_latency_ms=None)
+            alone = replace(parallel, mode="me-ip", group=None, target_latency_ms=None)
+            return in_order(matcher.match_batch_in_parallel(events, alone, door), parallel)
         return matcher.match_batch_in_parallel(events, parallel, door)
 
     # ---------------------------------------------------------------- what is known

@@ -250,3 +250,12 @@ class Learning(Protocol):
 
     def learn(self, events: EventBatch) -> None:
         """See what events look like, and choose access paths for them; after an EventError all is as before."""
+
+
+def in_order(pairs: Pairs, parallel: Parallel) -> Pairs:
+    """Matches of several events, in the order in which threads tell them that share their work so."""
+    if parallel.mode == "me-ip":
+        return pairs
+    rows, slots = pairs
+    order = np.lexsort((slots, rows))
+    return rows[order], slots[order]

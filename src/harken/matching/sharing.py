@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from harken.errors import ArgumentError
 from harken.locking import Door
-from harken.matching.contract import InParallel, Matcher, Pairs, Slots
+from harken.matching.contract import InParallel, Matcher, Pairs, Slots, in_order
 from harken.matching.events.batch import EventBatch
 from harken.matching.parallel.options import Parallel
 from harken.model.events import FlatEvent
@@ -36,12 +38,14 @@ def match_batch_in_parallel(matcher: Matcher, events: EventBatch, parallel: Para
     else:
         check_parallel(matcher, parallel)
     if parallel.count == 1 or not isinstance(matcher, InParallel):
-        return matcher.match_batch(events)
+        return in_order(matcher.match_batch(events), parallel)
     return matcher.match_batch_in_parallel(events, parallel, door)
 
 
 def match_in_parallel(matcher: Matcher, event: FlatEvent, parallel: Parallel, door: Door) -> Slots:
     """The matches of one event, by several threads if they are to work on one together."""
-    if parallel.mode == "me-ip" or parallel.count == 1 or not isinstance(matcher, InParallel):
+    if parallel.mode == "me-ip" or not isinstance(matcher, InParallel):
         return matcher.match(event)
+    if parallel.count == 1:
+        return np.sort(matcher.match(event))
     return matcher.match_batch_in_parallel(EventBatch([event], {}, 1), parallel, door)[1]

@@ -16,7 +16,7 @@ from harken.errors import EngineBusyError
 from harken.locking import Door
 from harken.matching.clusters.sharing import Collaborative, Independent
 from harken.matching.parallel.record import Record
-from harken.matching.parallel.team import OVER, TAKEN, _Run, team_of
+from harken.matching.parallel.team import _THREADS, OVER, TAKEN, _Run, team_of
 
 FEW = [{"x": at} for at in range(50)]
 
@@ -175,9 +175,22 @@ def test_parts_are_called_off_where_those_who_have_some_say_that_they_are_over()
     assert not run._goes_on(finished=False)
 
 
+def test_who_is_interrupted_while_threads_start_keeps_them_from_nobody_though_the_error_is_kept(monkeypatch):
+    def interrupted(count):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(_THREADS, "_have", interrupted)
+        with pytest.raises(KeyboardInterrupt) as kept:
+            team_of(2)
+    with team_of(2) as team:
+        assert team.threads == 2
+    assert kept.tb is not None
+
+
 def test_a_call_that_had_to_go_alone_does_not_settle_how_many_threads_there_are():
     record, parallel = Record(), Parallel("hybrid", 4, target_latency_ms=1.0)
     assert record.group_for(parallel, threads=1) == 1
-    record._size[1].saw(0.003)
-    record._size[1].saw(0.003)
+    record._sizes[parallel].saw(0.003)
+    record._sizes[parallel].saw(0.003)
     assert record.group_for(parallel, threads=4) == 4

@@ -28,7 +28,10 @@ from harken.matching.parallel.options import MOST_THREADS, cores
         ({"target_latency_ms": 1.0}, "target_latency_ms"),
         ({"mode": "hybrid", "target_latency_ms": 0}, "target_latency_ms"),
         ({"mode": "hybrid", "target_latency_ms": float("nan")}, "target_latency_ms"),
+        ({"mode": "hybrid", "target_latency_ms": 2**1024}, "target_latency_ms"),
         ({"mode": "hybrid", "target_latency_ms": 1.0, "group": 2}, "group"),
+        ({"mode": np.array(["me-ip", "hybrid"])}, "mode"),
+        ({"threads": np.array([1, 2])}, "threads"),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(said, argument):
@@ -82,4 +85,26 @@ def test_groups_grow_and_shrink_with_how_long_events_take():
     assert len(told["decisions"]) == 2
     easy = Parallel("hybrid", 4, target_latency_ms=1e9)
     engine.match_batch([{"x": 1}], parallel=easy)
+    assert engine.stats()["parallel"]["group"] == 1
+
+
+def test_what_was_learned_for_one_promise_is_kept_for_the_next_time_and_told_of_that_one_only():
+    engine = Engine("dynamic")
+    engine.subscribe_many((at, f"x > {at}") for at in range(3_000))
+    hard, other = (Parallel("hybrid", 4, target_latency_ms=each) for each in (1e-6, 2e-6))
+    for _ in range(3):
+        engine.match_batch([{"x": 1_000}], parallel=hard)
+    engine.match_batch([{"x": 1_000}], parallel=other)
+    assert engine.stats()["parallel"]["target_latency_ms"] == 2e-6
+    engine.match_batch([{"x": 1_000}], parallel=Parallel("me-ip", 2))
+    assert not {"group", "target_latency_ms", "decisions"} & engine.stats()["parallel"].keys()
+    engine.match_batch([{"x": 1_000}], parallel=hard)
+    told = engine.stats()["parallel"]
+    assert (told["group"], len(told["decisions"])) == (4, 2)
+
+
+def test_the_first_call_of_a_kind_which_loads_kernels_decides_nothing():
+    engine = Engine("dynamic", parallel=Parallel("hybrid", 4, target_latency_ms=1e-6))
+    engine.subscribe_many((at, f"x > {at}") for at in range(3_000))
+    engine.match({"x": 1_000})
     assert engine.stats()["parallel"]["group"] == 1

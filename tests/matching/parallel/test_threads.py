@@ -40,6 +40,26 @@ def test_threads_that_share_events_give_the_same_matches_by_event_and_slot(crowd
     assert found.equals(expected.sort_by(ORDER))  # nobody has left, so that slots are as ids
 
 
+@pytest.mark.parametrize("algorithm", ["dynamic", "auto", "rapid within auto", "reference within auto"])
+@pytest.mark.parametrize("mode", ["se-cp", "hybrid"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_events_shared_by_however_many_threads_have_their_matches_ordered_by_slot(algorithm, mode, threads):
+    engine = Engine(algorithm.split()[-1], parallel=Parallel(mode, threads))
+    rows = [
+        (at, f"x = {at % 50} or y in ({at % 7}, 3)") for at in range(500 if "reference" in algorithm else 3_000)
+    ]
+    engine.subscribe_many(rows)
+    if "rapid" in algorithm:
+        other = Engine("rapid")
+        other.subscribe_many(rows)
+        engine._matcher._become("rapid", other._matcher)
+    events = [{"x": at % 60, "y": at % 9} for at in range(200)]
+    found = engine.match_batch(events)
+    assert found.num_rows > 1_000
+    assert found.equals(found.sort_by(ORDER))
+    assert all(each == sorted(each) for each in map(engine.match, events))
+
+
 @pytest.mark.parametrize(
     "algorithm", ["counting", "siena", "tree", "rapid", "pubsub", "be-tree", "propagation", "static", "auto"]
 )
@@ -50,6 +70,8 @@ def test_every_algorithm_can_share_events(algorithm, sync):
     events = [{"x": at % 60, "y": at % 9} for at in range(500)]
     found = engine.match_batch(events, parallel=Parallel(threads=3, sync=sync))
     assert found.sort_by(ORDER).equals(engine.match_batch(events, parallel=ALONE).sort_by(ORDER))
+    told = engine.stats()["parallel"]
+    assert (told["mode"], told["sync"], told["threads"], told["events"]) == ("me-ip", sync, 3, len(events))
 
 
 @pytest.mark.parametrize("algorithm", ["counting", "siena", "rapid", "pubsub", "be-tree", "reference"])
@@ -91,6 +113,15 @@ def test_a_subscription_of_several_clauses_is_told_once_though_several_threads_f
     for sync in ("static", "lock", "stm"):
         found = engine.match_batch([event], parallel=Parallel("se-cp", 4, sync=sync, block=1))
         assert found["subscription"].to_pylist() == list(range(500))
+
+
+def test_what_threads_did_is_told_of_one_index_of_auto_after_another():
+    engine = Engine(small=0)
+    engine.subscribe_many((at, f"x = {at % 50}") for at in range(3_000))
+    engine.match_batch([{"x": 1}] * 100, parallel=Parallel(threads=2))
+    other = Engine("rapid")
+    engine._matcher._become("rapid", other._matcher)
+    assert engine.stats()["parallel"]["events"] == 100
 
 
 def test_statistics_count_what_threads_did_together(crowd, events):

@@ -35,7 +35,6 @@ from harken.matching.kernels.layout import (
     Tables,
 )
 from harken.matching.parallel.options import Parallel
-from harken.matching.parallel.record import Record
 from harken.matching.parallel.team import Team
 from harken.model.arguments import checked_flag
 from harken.model.events import Event, FlatEvent, flatten, is_changed_meanwhile
@@ -69,7 +68,6 @@ class ClusterMatcher(ChangingClusters):
     def __init__(self, *, prefetch: bool = True) -> None:
         super().__init__()
         self._prefetch = checked_flag("prefetch", prefetch)
-        self._together = Record()
         self._room: tuple[ClusterIndex | None, int] = None, 0
         self._blocks_seen = -1
         self._sample: list[Events] = []
@@ -118,7 +116,6 @@ class ClusterMatcher(ChangingClusters):
         """Sizes, bytes by part, access tables, and what matching has done."""
         return {
             **self._common_stats(),
-            **self._together.stats(),
             "clauses": self._store.clauses,
             "bytes": {**self._store.nbytes, "predicates": self._predicates.nbytes},
             "tables": self._table_stats(),
@@ -200,7 +197,7 @@ class ClusterMatcher(ChangingClusters):
         each = (time.perf_counter() - began) * sharing.at_once / len(events.code)
         self._note_all(seen, events)
         with self._seen_lock:
-            self._together.note(parallel, sharing.members, len(events.code), each)
+            self.record.note(parallel, team.threads, len(events.code), each, sharing.members)
         return rows, slots
 
     def _sharing(self, events: Events, parallel: Parallel, threads: int) -> Independent | Collaborative:
@@ -208,7 +205,7 @@ class ClusterMatcher(ChangingClusters):
             return Independent(self._index, events, parallel, threads, self._prefetch)
         # One for each width at each place, at most, and none without a clause.
         blocks = min(self._most_places() * (self._widest + 1), int(self._index.tables.population.sum()))
-        group = self._together.group_for(parallel, threads)
+        group = self.record.group_for(parallel, threads)
         satisfied = self._predicates.most_satisfied
         return Collaborative(self._index, events, parallel, threads, group, self._prefetch, blocks, satisfied)
 

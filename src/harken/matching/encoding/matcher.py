@@ -25,6 +25,7 @@ from harken.matching.events.mentions import Mentions
 from harken.matching.growing import places_for
 from harken.matching.kernels.layout import Clauses, Events, Results
 from harken.matching.parallel.options import Parallel
+from harken.matching.parallel.record import Record
 from harken.matching.parallel.team import ALONE, Team, team_of
 from harken.matching.predicates.table import PredicateTable
 from harken.matching.predicates.translation import FEW, Said, translate
@@ -69,6 +70,8 @@ class EncodedMatcher(ABC):
         self._own = _Own()
         self._seen = np.zeros(4, np.int64)
         self._seen_lock = owned_lock()
+        self.record = Record()
+        """Of what several threads have done."""
         self._read: tuple[Incoming | None, list[Said]] = None, []
         """What those ask for that come next, if it has been read beside those who match."""
         watch_forks(self)
@@ -257,6 +260,8 @@ class EncodedMatcher(ABC):
 
         found = team.map(match, range(0, count, size))
         self._note_all(seen, events)
+        with self._seen_lock:
+            self.record.note(parallel, team.threads, count)
         return _joined([rows for rows, _ in found]), _joined([slots for _, slots in found])
 
     @contextmanager
@@ -386,6 +391,7 @@ class EncodedMatcher(ABC):
             "events": events,
             "matches": matches,
             **{f"{name}_per_event": count / events if events else 0.0 for name, count in per_event.items()},
+            **self.record.stats(),
         }
 
     def _maintain(self, change: int) -> None:

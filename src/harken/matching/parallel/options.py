@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
@@ -43,9 +44,10 @@ class Parallel:
 
     def __post_init__(self) -> None:
         for name, known in (("mode", get_args(Mode)), ("sync", get_args(Sync))):
-            if getattr(self, name) not in known:
-                raise ArgumentError.choice(name, getattr(self, name), known)
-        if self.threads != "all":
+            said = getattr(self, name)
+            if not isinstance(said, str) or said not in known:
+                raise ArgumentError.choice(name, said, known)
+        if not isinstance(self.threads, str) or self.threads != "all":
             _check_count("threads", self.threads, MOST_THREADS, "'all' or ")
         for name in ("group", "block"):
             if getattr(self, name) is not None:
@@ -62,7 +64,7 @@ class Parallel:
         expected = "a number of milliseconds above 0 that is not infinite"
         if isinstance(target, bool) or not isinstance(target, int | float):
             raise ArgumentTypeError.of("target_latency_ms", expected, repr(target))
-        if not 0 < target < float("inf"):
+        if not 0 < target <= sys.float_info.max:
             raise ArgumentError.of("target_latency_ms", expected, repr(target))
         if self.group is not None:
             said = "group is what target_latency_ms is to find"

@@ -26,6 +26,9 @@ from harken.matching.parallel.options import Parallel
 CALIBRATED = 0.02
 """Seconds that the clock of the kernels is compared with the usual one."""
 
+REMEMBERED = 16
+"""Promises of latency that are remembered, with what was learned of each."""
+
 USUAL_GROUP = 2
 """Threads of a group, if nobody says how many."""
 
@@ -37,7 +40,9 @@ class Record:
         self._seen = np.zeros(SHARE, np.int64)
         self._events = 0
         self._last: tuple[Parallel, int] | None = None
-        self._size: tuple[Parallel, GroupSize] | None = None
+        self._sizes: dict[Parallel, GroupSize] = {}
+        self._ready = set[str]()
+        """Modes that have been used: the first time, kernels are loaded, and nothing can be learned from it."""
 
     def group_for(self, parallel: Parallel, threads: int) -> int:
         """How many threads work on one event."""
@@ -45,20 +50,27 @@ class Record:
             return threads
         if parallel.target_latency_ms is None:
             return min(threads, parallel.group or USUAL_GROUP)
-        if self._size is None or self._size[0] != parallel:
+        size = self._sizes.pop(parallel, None)
+        if size is None:
             # Of all threads asked for, though this call may have to do with fewer.
-            self._size = parallel, GroupSize(parallel.target_latency_ms, parallel.count)
-        return min(threads, self._size[1].threads)
+            size = GroupSize(parallel.target_latency_ms, parallel.count)
+        self._sizes[parallel] = size  # as the last that was used
+        if len(self._sizes) > REMEMBERED:
+            del self._sizes[next(iter(self._sizes))]
+        return min(threads, size.threads)
 
-    def note(self, parallel: Parallel, members: Sequence[Member], events: int, each: float) -> None:
-        """Take note of events that were matched, each of which took so many seconds."""
+    def note(
+        self, parallel: Parallel, threads: int, events: int, each: float = 0.0, members: Sequence[Member] = ()
+    ) -> None:
+        """Take note of events that so many threads have matched, each of which took so many seconds."""
         for member in members:
             self._seen += member.share
         self._events += events
-        self._last = parallel, len(members)
+        self._last = parallel, threads
         # Of a call that had to go on alone there is nothing to learn.
-        if self._size is not None and self._size[0] == parallel and len(members) == parallel.count:
-            self._size[1].saw(each)
+        if parallel.mode in self._ready and parallel in self._sizes and threads == parallel.count:
+            self._sizes[parallel].saw(each)
+        self._ready.add(parallel.mode)
 
     def stats(self) -> dict[str, object]:
         """How threads shared their work last, and what came of it so far."""
@@ -71,7 +83,7 @@ class Record:
             "threads": threads,
             "events": self._events,
             "transactions": {"committed": int(self._seen[COMMITS]), "begun anew": int(self._seen[ABORTS])},
-            **({} if self._size is None else self._size[1].stats()),
+            **(self._sizes[parallel].stats() if parallel in self._sizes else {}),
         }
         if parallel.mode != "me-ip" and HAS_CYCLES:
             told["seconds"] = {name: seconds(self._seen[at]) for name, at in _TIMES.items()}

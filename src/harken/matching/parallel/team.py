@@ -1,8 +1,9 @@
 """Threads that work together on one call: they are kept from one call to the next, and none is waited for in vain.
 
 Whoever calls may be interrupted between any two steps, by a signal whose handler raises, or by one that matches;
-what runs in the other threads never is. So nothing here waits for a lock that such a step could leave behind:
-locks are held by `with` and for a moment only, and everything else is written so that it can be done again.
+what runs in the other threads never is, for they are nobody's to send exceptions to. So nothing here waits for a
+lock that such a step could leave behind: locks are held by `with` and for a moment only, and everything else is
+written so that it can be done again.
 """
 
 from __future__ import annotations
@@ -193,10 +194,14 @@ ALONE = Team(1)
 def team_of(threads: int, door: Door | None = None) -> Team:
     """So many threads, this one among them; or this one alone, if another call has them or none can be started."""
     team = Team(threads, door)
-    if threads > 1 and not _THREADS.take(team, threads - 1):
+    try:
+        if threads == 1 or _THREADS.take(team, threads - 1):
+            return team
+    except BaseException:  # whose traceback may outlive this call, and keep the team
         _THREADS.give_back(team)
-        return Team(1, door)
-    return team
+        raise
+    _THREADS.give_back(team)
+    return Team(1, door)
 
 
 def _left_alone() -> EngineBusyError:
