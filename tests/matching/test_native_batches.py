@@ -135,3 +135,13 @@ class TestCompiled:
             engine._matcher.flat_until = lambda events, _: len(events)  # as they were a moment ago
             answers.append([engine.match_batch(events).sort_by("subscription") for _ in range(2)])
         assert answers[0] == answers[1]
+
+    def test_nothing_is_learned_from_events_that_others_may_change(self, monkeypatch):
+        learned = list[object]()
+        monkeypatch.setattr(native.NativeSteps, "learn", lambda _, values: learned.append(values))
+        engine, wide = Engine("dynamic"), {f"a{at}": at for at in range(MOST + 1)}
+        engine.subscribe("s", "a1 = 1")
+        events = [{"a1": 1}, wide, {"a1": 2}]
+        assert engine.match_batch(events).num_rows == 2
+        assert learned
+        assert not any(each is event for each in learned for event in events)

@@ -21,9 +21,9 @@ from numba.core.compiler_lock import global_compiler_lock
 
 from harken.errors import EngineBusyError
 from harken.jit import options, sources, turns
-from harken.jit.apart import compiler_lock
+from harken.jit.interrupts import do_as_a_whole
 from harken.jit.keeping import KeptKernels
-from harken.locking import HeldForFork, is_free, watch_forks_last
+from harken.locking import HeldForFork, OwnedLock, is_free, watch_forks_last
 
 PATIENCE, BRIEFLY = 30.0, 1.0
 """Seconds that a fork waits for those who compile: before it keeps others from changing anything, and after."""
@@ -99,7 +99,11 @@ def _unless_compiling(compiling: Callable[..., Any]) -> Callable[..., Any]:
 
 def is_compiling() -> bool:
     """Whether this very thread is compiling a kernel, further up."""
-    return compiler_lock()._is_owned()
+    return _lock()._is_owned()
+
+
+def _lock() -> OwnedLock:
+    return global_compiler_lock._lock  # type: ignore[return-value]  # see OwnedLock
 
 
 class _Compiling:
@@ -114,20 +118,21 @@ class _Compiling:
 
     def wait(self) -> None:
         """Wait until nobody compiles, for so long as that may take."""
-        if compiler_lock().acquire(timeout=PATIENCE):
-            compiler_lock().release()
+        if _lock().acquire(timeout=PATIENCE):
+            _lock().release()
 
     def before_fork(self) -> None:
         """Have nobody compile."""
-        self._held.take(compiler_lock(), BRIEFLY)
+        self._held.take(_lock(), BRIEFLY)
 
     def after_fork(self, *, child: bool) -> None:
         """Go on compiling, here and there; in the child nobody else does."""
         if child:
             turns.forget()
-        self._held.give_back(compiler_lock())
-        if child and not is_free(compiler_lock()):
+        self._held.give_back(_lock())
+        if child and not is_free(_lock()):
             global_compiler_lock._lock = threading.RLock()
 
 
 watch_forks_last(_Compiling())
+do_as_a_whole()

@@ -23,16 +23,15 @@ import sys
 import time
 import uuid
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numba
 from numba.core.compiler import CompileResult
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.serialize import dumps
 
 from harken.jit import sources, turns
-from harken.jit.apart import apart
 
 VARIANTS = 8
 """How many digests of one module's kernels are kept; beyond that, those least recently used go..."""
@@ -58,17 +57,18 @@ class KeptKernels:
         """Where it is this process's turn to compile, while it does."""
 
     def in_turn(self, compiling: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """Numba's way to compile or load, where no interrupt comes; after which others have their turn."""
+        """Numba's way to compile, after which others have their turn: it may succeed, fail or be interrupted."""
 
-        def compile_in_turn(signature: Any) -> Any:
-            try:
-                return compiling(signature)
-            finally:
-                turn, self._turn = self._turn, None
-                if turn is not None:
-                    turns.give_up(turn)
+        def compiled(signature: Any) -> Any:
+            with global_compiler_lock:
+                try:
+                    return compiling(signature)
+                finally:
+                    turn, self._turn = self._turn, None
+                    if turn is not None:
+                        turns.give_up(turn)
 
-        return lambda signature: apart(partial(compile_in_turn, signature))
+        return compiled
 
     @property
     def cache_path(self) -> str | None:

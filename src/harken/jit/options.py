@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from harken.jit import keeping, sources
-from harken.jit.apart import apart
 
 try:
     from harken.jit.parts import PartCompiler
@@ -75,12 +74,12 @@ def trusted(options: Options) -> Options:
 def _kept_verdict() -> str:
     digest = sources.digest(__name__)
     if digest is None:
-        return apart(verdict)
+        return verdict()
     place = Path(__name__) / digest / "verdict"
     kept = keeping.read(place)
     if kept is not None:
         return kept.decode()
-    said = apart(verdict)
+    said = verdict()
     any(keeping.write(home / place, said.encode()) for home in keeping.homes())
     return said
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import threading
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +13,7 @@ import pytest
 from harken import Engine, Parallel
 from harken.errors import ArgumentError, ArgumentTypeError
 from harken.matching.parallel.options import MOST_THREADS, cores
+from harken.matching.parallel.record import REMEMBERED, Record
 
 
 @pytest.mark.parametrize(
@@ -108,3 +111,32 @@ def test_the_first_call_of_a_kind_which_loads_kernels_decides_nothing():
     engine.subscribe_many((at, f"x > {at}") for at in range(3_000))
     engine.match({"x": 1_000})
     assert engine.stats()["parallel"]["group"] == 1
+
+
+def test_what_is_told_and_learned_meanwhile_is_whole():
+    record, wrong = Record(), list[BaseException]()
+    promises = [Parallel("hybrid", 2, target_latency_ms=1.0 + at % (REMEMBERED + 3)) for at in range(200)]
+    interval = sys.getswitchinterval()
+
+    def use() -> None:
+        try:
+            for _ in range(20):
+                for each in promises:
+                    record.group_for(each, 2)
+                    record.note(each, 2, 1, 0.01)
+                    record.stats()
+        except BaseException as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=use) for _ in range(4)]
+    try:
+        sys.setswitchinterval(1e-6)
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join(60)
+    finally:
+        sys.setswitchinterval(interval)
+    assert wrong == []
+    assert record.stats()["parallel"]["events"] == 4 * 20 * 200
+    assert len(record._sizes) <= REMEMBERED

@@ -196,8 +196,7 @@ class ClusterMatcher(ChangingClusters):
             rows, slots = by_row(rows, slots, len(events.code))
         each = (time.perf_counter() - began) * sharing.at_once / len(events.code)
         self._note_all(seen, events)
-        with self._seen_lock:
-            self.record.note(parallel, team.threads, len(events.code), each, sharing.members)
+        self.record.note(parallel, team.threads, len(events.code), each, sharing.members)
         return rows, slots
 
     def _sharing(self, events: Events, parallel: Parallel, threads: int) -> Independent | Collaborative:

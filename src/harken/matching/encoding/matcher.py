@@ -260,8 +260,7 @@ class EncodedMatcher(ABC):
 
         found = team.map(match, range(0, count, size))
         self._note_all(seen, events)
-        with self._seen_lock:
-            self.record.note(parallel, team.threads, count)
+        self.record.note(parallel, team.threads, count)
         return _joined([rows for rows, _ in found]), _joined([slots for _, slots in found])
 
     @contextmanager

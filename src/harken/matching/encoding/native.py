@@ -124,20 +124,25 @@ class NativeSteps:
 
     def read_row(self, event: FlatEvent, code: Codes, label: Labels) -> list[int]:
         """Read the event that kernels have left, or what they have left of it; list other predicates that hold."""
-        rest: FlatEvent = self.remainder if self._became == REMAINS else event  # type: ignore[assignment]  # flat, too
+        remainder: FlatEvent = self.remainder  # type: ignore[assignment]  # as it is of a flat event
         try:
-            return self._read(rest, code, label, anew=rest is event)
+            if self._became != REMAINS:
+                return self._read_anew(event, code, label)
+            also = self._read(remainder, code, label)
+            self.learn(remainder)
+            return also
         except KeyError:  # no flat event has such a value: another thread has put it there since it was checked
-            return self._read(flatten(event)[0], code, label, anew=True)
+            return self._read_anew(flatten(event)[0], code, label)
         finally:
-            self.remainder.clear()
+            remainder.clear()
 
-    def _read(self, event: FlatEvent, code: Codes, label: Labels, *, anew: bool) -> list[int]:
+    def _read_anew(self, event: FlatEvent, code: Codes, label: Labels) -> list[int]:
+        code[:] = MISSING
+        return self._read(event, code, label)
+
+    def _read(self, event: FlatEvent, code: Codes, label: Labels) -> list[int]:
         also = list[int]()
-        if anew:
-            code[:] = MISSING
         self._reader.read(event, memoryview(code), memoryview(label), also)  # type: ignore[arg-type]  # are buffers
-        self.learn(event)
         return also
 
     def flat_remainder(self, event: Event) -> FlatEvent | None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from harken.locking import SharedLock
 from harken.matching.parallel.kernels.atomics import HAS_CYCLES
 from harken.matching.parallel.kernels.sharing import (
     ABORTS,
@@ -34,7 +35,7 @@ USUAL_GROUP = 2
 
 
 class Record:
-    """Of one matcher. Whoever holds the threads writes it."""
+    """Of one matcher, or of those that follow each other. Any thread may write it."""
 
     def __init__(self) -> None:
         self._seen = np.zeros(SHARE, np.int64)
@@ -43,6 +44,7 @@ class Record:
         self._sizes: dict[Parallel, GroupSize] = {}
         self._ready = set[str]()
         """Modes that have been used: the first time, kernels are loaded, and nothing can be learned from it."""
+        self._lock = SharedLock()
 
     def group_for(self, parallel: Parallel, threads: int) -> int:
         """How many threads work on one event."""
@@ -50,43 +52,46 @@ class Record:
             return threads
         if parallel.target_latency_ms is None:
             return min(threads, parallel.group or USUAL_GROUP)
-        size = self._sizes.pop(parallel, None)
-        if size is None:
-            # Of all threads asked for, though this call may have to do with fewer.
-            size = GroupSize(parallel.target_latency_ms, parallel.count)
-        self._sizes[parallel] = size  # as the last that was used
-        if len(self._sizes) > REMEMBERED:
-            del self._sizes[next(iter(self._sizes))]
-        return min(threads, size.threads)
+        with self._lock.lock:
+            size = self._sizes.get(parallel)
+            if size is None:
+                self._sizes = dict([*self._sizes.items()][1 - REMEMBERED :])
+                # Of all threads asked for, though this call may have to do with fewer.
+                size = self._sizes[parallel] = GroupSize(parallel.target_latency_ms, parallel.count)
+            return min(threads, size.threads)
 
     def note(
         self, parallel: Parallel, threads: int, events: int, each: float = 0.0, members: Sequence[Member] = ()
     ) -> None:
         """Take note of events that so many threads have matched, each of which took so many seconds."""
-        for member in members:
-            self._seen += member.share
-        self._events += events
-        self._last = parallel, threads
-        # Of a call that had to go on alone there is nothing to learn.
-        if parallel.mode in self._ready and parallel in self._sizes and threads == parallel.count:
-            self._sizes[parallel].saw(each)
-        self._ready.add(parallel.mode)
+        with self._lock.lock:
+            for member in members:
+                self._seen += member.share
+            self._events += events
+            self._last = parallel, threads
+            size = self._sizes.get(parallel)
+            # Of a call that had to go on alone there is nothing to learn.
+            if size is not None and parallel.mode in self._ready and threads == parallel.count:
+                size.saw(each)
+            self._ready.add(parallel.mode)
 
     def stats(self) -> dict[str, object]:
         """How threads shared their work last, and what came of it so far."""
-        if self._last is None:
-            return {}
-        parallel, threads = self._last
-        told: dict[str, object] = {
-            "mode": parallel.mode,
-            "sync": parallel.sync,
-            "threads": threads,
-            "events": self._events,
-            "transactions": {"committed": int(self._seen[COMMITS]), "begun anew": int(self._seen[ABORTS])},
-            **(self._sizes[parallel].stats() if parallel in self._sizes else {}),
-        }
+        with self._lock.lock:
+            if self._last is None:
+                return {}
+            (parallel, threads), seen = self._last, self._seen.copy()
+            size = self._sizes.get(parallel)
+            told: dict[str, object] = {
+                "mode": parallel.mode,
+                "sync": parallel.sync,
+                "threads": threads,
+                "events": self._events,
+                "transactions": {"committed": int(seen[COMMITS]), "begun anew": int(seen[ABORTS])},
+                **({} if size is None else size.stats()),
+            }
         if parallel.mode != "me-ip" and HAS_CYCLES:
-            told["seconds"] = {name: seconds(self._seen[at]) for name, at in _TIMES.items()}
+            told["seconds"] = {name: seconds(seen[at]) for name, at in _TIMES.items()}
         return {"parallel": told}
 
 
