@@ -65,9 +65,9 @@ LONGEST_PAUSE = 1e-3
 PATIENCE = 0.1
 """Seconds until those who stepped aside are taken not to come."""
 
-KEEPS = 8
-"""So often does a reader come in beside changes until it gives way once. That takes some 50 microseconds, however
-short the sleep: what it takes others to wake up, and about as long as so many events that are matched fast."""
+KEEPS = 16
+"""So often does a reader come in beside changes until it gives way once, for 50 microseconds at least, however
+short the sleep. More often, and those who match have next to no turns; less often, and those who change."""
 
 CROWD = 4
 """For so many that wait is done as much more at once, at most: others, who sleep, wait for the door alone."""
