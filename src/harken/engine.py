@@ -308,7 +308,7 @@ class Engine:
             if self._door.is_shut:
                 self._door.wait_outside(self._settle)
             matcher, hidden, validity, identities = self._matcher, self._hidden, self._validity, self._identities
-            flat_until = matcher.flat_until if self._reads else None  # type: ignore[attr-defined]  # of those
+            flat_until = matcher.flat_until if isinstance(matcher, Reading) else None
             batch = batch_from(given, matcher.attributes, self.schema, rejects, flat_until)
             rows, slots = match_batch_in_parallel(matcher, batch, sharing, self._door)
             if self._arranges and matcher.is_due:  # type: ignore[attr-defined]  # of those that arrange

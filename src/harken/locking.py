@@ -11,7 +11,7 @@ those that waited in first, so that readers are not starved by changes.
 
 **The interpreter.** A thread that matches one short event after the other would give it away only when it is made
 to, after 5 ms; and a change wants it back some twenty times while it is prepared, after each kernel. So whoever
-changes says so from the beginning (`changing`), and matches that come meanwhile first **give way** for a moment.
+changes says so from the beginning (`changing`), and of the matches that come meanwhile some first **give way**.
 
 **In portions.** A large change does its work in many portions, and opens the door between them. That nobody sees
 what it has done so far is not the door's business. **Long readers**, which stay inside for longer than a moment,

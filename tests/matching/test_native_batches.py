@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harken import Engine
+from harken import Engine, Parallel
 from harken.errors import EventError
 from harken.matching.encoding import native
 from harken.matching.encoding.native import MANY, flat_until
 from harken.matching.encoding.reading import RowReader
+from harken.matching.events import batch
 from harken.matching.kernels.reading import MOST
 from harken.model.events import is_flat
 from tests.matching.test_native_reading import CONSTANTS, VALUES, loaded
@@ -106,6 +107,15 @@ class TestCompiled:
         events[5_000] = {"a": None}
         assert flat_until(events, 10) == 5_000
         assert flat_until(events, 5_001) == len(events)
+
+    @pytest.mark.parametrize("parallel", [None, Parallel(threads=2)])
+    def test_lists_of_plain_events_are_seen_to_be_flat_without_python(self, monkeypatch, parallel):
+        engine = Engine("dynamic", parallel=parallel)
+        engine.subscribe("s", "n < 3")
+        looked = list[object]()
+        monkeypatch.setattr(batch, "checked_event", lambda *given: looked.append(given))
+        assert engine.match_batch([{"n": at} for at in range(100)]).num_rows == 3
+        assert looked == []
 
     def test_lists_of_plain_events_are_read_without_python(self, monkeypatch):
         engine, read = loaded("dynamic"), list[object]()

@@ -13,7 +13,7 @@ import pytest
 from harken import Engine, Parallel
 from harken.errors import ArgumentError, ArgumentTypeError
 from harken.matching.parallel.options import MOST_THREADS, cores
-from harken.matching.parallel.record import REMEMBERED, Record
+from harken.matching.parallel.record import PROMISES, Record
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_the_first_call_of_a_kind_which_loads_kernels_decides_nothing():
 
 def test_what_is_told_and_learned_meanwhile_is_whole():
     record, wrong = Record(), list[BaseException]()
-    promises = [Parallel("hybrid", 2, target_latency_ms=1.0 + at % (REMEMBERED + 3)) for at in range(200)]
+    promises = [Parallel("hybrid", 2, target_latency_ms=1.0 + at % (PROMISES + 3)) for at in range(200)]
     interval = sys.getswitchinterval()
 
     def use() -> None:
@@ -139,4 +139,4 @@ def test_what_is_told_and_learned_meanwhile_is_whole():
         sys.setswitchinterval(interval)
     assert wrong == []
     assert record.stats()["parallel"]["events"] == 4 * 20 * 200
-    assert len(record._sizes) <= REMEMBERED
+    assert len(record._sizes) <= PROMISES

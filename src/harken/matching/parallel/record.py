@@ -27,7 +27,7 @@ from harken.matching.parallel.options import Parallel
 CALIBRATED = 0.02
 """Seconds that the clock of the kernels is compared with the usual one."""
 
-REMEMBERED = 16
+PROMISES = 16
 """Promises of latency that are remembered, with what was learned of each."""
 
 USUAL_GROUP = 2
@@ -55,7 +55,7 @@ class Record:
         with self._lock.lock:
             size = self._sizes.get(parallel)
             if size is None:
-                self._sizes = dict([*self._sizes.items()][1 - REMEMBERED :])
+                self._sizes = dict([*self._sizes.items()][1 - PROMISES :])
                 # Of all threads asked for, though this call may have to do with fewer.
                 size = self._sizes[parallel] = GroupSize(parallel.target_latency_ms, parallel.count)
             return min(threads, size.threads)
